@@ -1,0 +1,53 @@
+# Everything runs from .venv, made here on first use. `make help` lists the targets.
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+COV := --cov --cov-report= --cov-fail-under=0
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test lint types imports unit bench docs clean
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-9s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/.has-plots  ## place new points on a map; results in build/demo
+	$(BIN)/outsample demo --out build/demo
+
+test: lint types imports unit  ## all checks; what CI runs
+
+lint: $(VENV)/.has-dev  ## ruff
+	$(BIN)/ruff check .
+
+types: $(VENV)/.has-dev  ## mypy
+	$(BIN)/mypy
+
+imports: $(VENV)/.has-dev  ## import layers
+	$(BIN)/lint-imports
+
+# Coverage cannot see into compiled kernels, so their tests run once more as plain Python
+# (which, unlike compiled code, warns of overflow: not a fault there).
+unit: $(VENV)/.has-dev  ## tests and doctests, with coverage
+	$(BIN)/pytest $(COV) $(PYTEST_ARGS)
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -m kernels --no-header -W ignore::RuntimeWarning $(COV) --cov-append
+	$(BIN)/coverage report
+
+bench: $(VENV)/.has-bench  ## compare with other libraries
+	$(BIN)/outsample bench
+
+docs: $(VENV)/.has-docs  ## documentation in build/docs
+	$(BIN)/mkdocs build --strict
+
+clean:  ## remove what the other targets made, except .venv
+	rm -rf build dist .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests -name __pycache__ -prune -exec rm -rf {} +
+
+# One stamp per extra: nothing is installed again until pyproject.toml changes.
+$(VENV)/.has-%: pyproject.toml | $(BIN)/pip
+	$(BIN)/python -m pip install --quiet --editable ".[$*]"
+	@touch $@
+
+$(BIN)/pip:
+	$(PYTHON) -m venv $(VENV)

@@ -1,0 +1,37 @@
+"""Place new points into an existing map, and say how far to trust the place.
+
+The names below are loaded when first used, so that ``import outsample`` costs nothing: neither
+scikit-learn nor numba is imported by it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from outsample.extended import Extended
+    from outsample.pca_extension import PCAExtension
+    from outsample.records import Placement
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Extended": "outsample.extended",
+    "PCAExtension": "outsample.pca_extension",
+    "Placement": "outsample.records",
+}
+
+__all__ = ["Extended", "PCAExtension", "Placement"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'outsample' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

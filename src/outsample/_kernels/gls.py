@@ -1,0 +1,174 @@
+"""The weighted least squares of Eq. 2.8 in closed form, and its two residuals."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from outsample._kernels.linear_algebra import cholesky_solve
+
+LARGEST = 1.7976931348623157e308
+
+
+@njit(cache=True, nogil=True)
+def scaled(value, power):
+    """Return ``value * 2 ** power``, or the largest double instead of infinity."""
+    if value == 0.0:
+        return 0.0
+    if math.frexp(value)[1] + power > 1023:
+        return LARGEST
+    return math.ldexp(value, power)
+
+
+@njit(cache=True, nogil=True)
+def place_on_coincident(Y, indices, sigma, first, last, out):
+    """Lemma 5.1 in the limit: the mean image of the neighbours that coincide with the query."""
+    count = 0
+    anchor = first
+    for j in range(first, last):
+        if sigma[j, 0] == 0.0:
+            if count == 0:
+                anchor = j
+                out[:] = 0.0
+            else:
+                for a in range(out.size):
+                    out[a] += Y[indices[j], a] - Y[indices[anchor], a]
+            count += 1
+    if count > 0:
+        for a in range(out.size):
+            out[a] = Y[indices[anchor], a] + out[a] / count
+    return count > 0
+
+
+@njit(cache=True, nogil=True)
+def solve_shared(start, stop, Y, indptr, indices, sigma, axes, coordinates):
+    """Eq. 5.3 where all blocks are diagonal in one basis: a weighted mean along each axis.
+
+    Images are taken relative to the nearest one, so that a constant map is exact.
+    """
+    d = Y.shape[1]
+    isotropic = sigma.shape[1] == 1
+    for i in range(start, stop):
+        first, last = indptr[i], indptr[i + 1]
+        out = coordinates[i]
+        if place_on_coincident(Y, indices, sigma, first, last, out):
+            continue
+        anchor = Y[indices[first]]
+        out[:] = 0.0
+        for a in range(d):
+            axis = 0 if isotropic else a
+            least = sigma[first, axis]
+            for j in range(first + 1, last):
+                least = min(least, sigma[j, axis])
+            total = 0.0
+            mean = 0.0
+            for j in range(first, last):
+                weight = (least / sigma[j, axis]) ** 2
+                if isotropic:
+                    along = Y[indices[j], a] - anchor[a]
+                else:
+                    along = 0.0
+                    for b in range(d):
+                        along += axes[i, b, a] * (Y[indices[j], b] - anchor[b])
+                total += weight
+                mean += weight * along
+            if isotropic:
+                out[a] = mean / total
+            else:
+                for b in range(d):
+                    out[b] += axes[i, b, a] * (mean / total)
+        for a in range(d):
+            out[a] += anchor[a]
+
+
+@njit(cache=True, nogil=True)
+def solve_per_point(start, stop, Y, indptr, indices, sigma, axes, coordinates):
+    """Eq. 5.3 with a basis for every neighbour: sum the blocks, solve one d x d system."""
+    d = Y.shape[1]
+    total = np.empty((d, d))
+    right = np.empty(d)
+    for i in range(start, stop):
+        first, last = indptr[i], indptr[i + 1]
+        out = coordinates[i]
+        if place_on_coincident(Y, indices, sigma, first, last, out):
+            continue
+        anchor = Y[indices[first]]
+        least = sigma[first, 0]
+        for j in range(first, last):
+            for a in range(d):
+                least = min(least, sigma[j, a])
+        total[:] = 0.0
+        right[:] = 0.0
+        for j in range(first, last):
+            basis = axes[indices[j]]
+            for a in range(d):
+                weight = (least / sigma[j, a]) ** 2
+                along = 0.0
+                for b in range(d):
+                    along += basis[b, a] * (Y[indices[j], b] - anchor[b])
+                for b in range(d):
+                    right[b] += weight * basis[b, a] * along
+                    for c in range(b + 1):
+                        total[b, c] += weight * basis[b, a] * basis[c, a]
+        if not cholesky_solve(total, right):  # only beyond double precision
+            right[:] = 0.0
+        for a in range(d):
+            out[a] = anchor[a] + right[a]
+
+
+@njit(cache=True, nogil=True)
+def disagreement(
+    start,
+    stop,
+    Y,
+    indptr,
+    indices,
+    sigma,
+    exponent,
+    axes,
+    per_point,
+    coordinates,
+    residual,
+    dispersion,
+):
+    """Eq. 2.9 in both readings: the sums of ``(e_j / sigma_j)^2`` and ``(e_j sigma_j)^2``.
+
+    A neighbour that coincides with the query has no finite weight; its own share tends to 0 as
+    the query comes near, and is left out.
+    """
+    d = Y.shape[1]
+    isotropic = sigma.shape[1] == 1
+    for i in range(start, stop):
+        first, last = indptr[i], indptr[i + 1]
+        size = 0.0
+        for j in range(first, last):
+            for a in range(d):
+                size = max(size, abs(Y[indices[j], a] - coordinates[i, a]))
+        residual[i] = 0.0
+        dispersion[i] = 0.0
+        if size == 0.0:
+            continue
+        size_power = math.frexp(size)[1]
+        weighted = 0.0
+        spread = 0.0
+        for j in range(first, last):
+            if sigma[j, 0] == 0.0:
+                continue
+            for a in range(d):
+                if isotropic:
+                    along = math.ldexp(Y[indices[j], a] - coordinates[i, a], -size_power)
+                    deviation = sigma[j, 0]
+                else:
+                    basis = axes[indices[j]] if per_point else axes[i]
+                    along = 0.0
+                    for b in range(d):
+                        along += basis[b, a] * math.ldexp(
+                            Y[indices[j], b] - coordinates[i, b], -size_power
+                        )
+                    deviation = sigma[j, a]
+                weighted += (along / deviation) ** 2
+                spread += (along * deviation) ** 2
+        residual[i] = scaled(min(weighted, LARGEST), 2 * (size_power - int(exponent[i])))
+        dispersion[i] = scaled(min(spread, LARGEST), 2 * (size_power + int(exponent[i])))

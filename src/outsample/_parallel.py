@@ -1,0 +1,56 @@
+"""Rows over threads: the kernels release the interpreter lock, so plain threads are enough.
+
+Numba's own parallel loops are avoided on purpose: two of their three thread layers may not be
+entered from several threads at once, which a threaded server does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+# Below this many rows a thread, starting it costs more than it saves.
+ROWS_PER_THREAD = 64
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """Threads meant by scikit-learn's ``n_jobs``: None is 1, -1 every core, -2 all but one.
+
+    Examples
+    --------
+    >>> thread_count(None), thread_count(3)
+    (1, 3)
+    """
+    if n_jobs is None:
+        return 1
+    if n_jobs < 0:
+        return max(1, (os.cpu_count() or 1) + 1 + n_jobs)
+    return n_jobs
+
+
+def over_rows(
+    kernel: Callable[..., None], n_rows: int, n_jobs: int | None, *arguments: object
+) -> None:
+    """Call ``kernel(start, stop, *arguments)`` on slices that cover ``range(n_rows)``.
+
+    Parameters
+    ----------
+    kernel : callable
+        Writes its rows into arrays of the caller; rows must not depend on one another.
+    n_rows : int
+        Number of rows.
+    n_jobs : int or None
+        As in scikit-learn.
+    *arguments : object
+        Passed on.
+    """
+    threads = min(thread_count(n_jobs), n_rows // ROWS_PER_THREAD)
+    if threads <= 1:
+        kernel(0, n_rows, *arguments)
+        return
+    edges = [n_rows * i // threads for i in range(threads + 1)]
+    with ThreadPoolExecutor(threads) as pool:
+        for done in [pool.submit(kernel, a, b, *arguments) for a, b in pairwise(edges)]:
+            done.result()

@@ -1,0 +1,177 @@
+"""User input to checked arrays and numbers; messages name the value and what is allowed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+# Beyond this, differences and distances could leave the range of a double.
+LARGEST_VALUE = 1e300
+FLOATS = [np.float64, np.float32]
+
+
+def check_training(
+    estimator: BaseEstimator, X: Any, Y: Any, least_rows: int = 2
+) -> tuple[np.ndarray, np.ndarray]:
+    """Check training points and their images.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Gets ``n_features_in_`` and ``feature_names_in_``.
+    X : array-like of shape (n, D)
+        Points.
+    Y : array-like of shape (n, d) or (n,)
+        Images.
+    least_rows : int
+        Fewer rows are refused.
+
+    Returns
+    -------
+    X : ndarray of shape (n, D), float64
+    Y : ndarray of shape (n, d), float64
+        A copy: later changes of the caller's array do not reach the model.
+    """
+    try:
+        X, Y = validate_data(
+            estimator, X, Y, dtype=FLOATS, multi_output=True, y_numeric=True,
+            ensure_min_samples=least_rows,
+        )  # fmt: skip
+    except ValueError as error:
+        raise _located(error, {"X": X, "y": Y}) from None
+    Y = np.array(Y, dtype=np.float64, order="C").reshape(len(X), -1)
+    _check_size("X", X)
+    _check_size("y", Y)
+    return np.array(X, dtype=np.float64, order="C"), Y
+
+
+def check_queries(estimator: BaseEstimator, X: Any) -> tuple[np.ndarray, np.dtype]:
+    """Check new points against what ``fit`` saw.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted.
+    X : array-like of shape (q, D)
+        New points.
+
+    Returns
+    -------
+    X : ndarray of shape (q, D), float64
+    dtype : numpy dtype
+        float32 if the points came so, else float64: the type to answer in.
+    """
+    try:
+        checked = validate_data(estimator, X, dtype=FLOATS, reset=False)
+    except ValueError as error:
+        raise _located(error, {"X": X}) from None
+    _check_size("X", checked)
+    return np.ascontiguousarray(checked, dtype=np.float64), checked.dtype
+
+
+def check_number(
+    name: str,
+    value: Any,
+    least: float,
+    most: float,
+    *,
+    whole: bool = False,
+    open_below: bool = False,
+) -> None:
+    """Refuse a parameter that is no number or outside its range.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter.
+    value : object
+        Its value.
+    least, most : float
+        The range, ends included.
+    whole : bool
+        Whether only integers are allowed.
+    open_below : bool
+        Whether ``least`` itself is refused.
+
+    Examples
+    --------
+    >>> check_number("radius", -1.0, 0, np.inf, open_below=True)
+    Traceback (most recent call last):
+    ...
+    ValueError: radius is -1.0, but must be a number above 0.
+    """
+    kind = Integral if whole else Real
+    sound = isinstance(value, kind) and not isinstance(value, bool | np.bool_)
+    if sound and (least < value if open_below else least <= value) and value <= most:
+        if whole or np.isfinite(value):
+            return
+    noun = "an integer" if whole else "a number"
+    if np.isinf(most):
+        allowed = f"{noun} above {least}" if open_below else f"{noun} of {least} or more"
+    else:
+        allowed = f"{noun} from {least} to {most}"
+    raise ValueError(f"{name} is {value!r}, but must be {allowed}.")
+
+
+def check_jobs(n_jobs: Any) -> None:
+    """Refuse an ``n_jobs`` that is neither None nor an integer other than 0.
+
+    Parameters
+    ----------
+    n_jobs : object
+        The parameter.
+    """
+    if n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs != 0):
+        return
+    raise ValueError(f"n_jobs is {n_jobs!r}, but must be None, or an integer other than 0.")
+
+
+def check_choice(name: str, value: Any, allowed: Collection[Any]) -> None:
+    """Refuse a parameter that is not one of a few values.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter.
+    value : object
+        Its value.
+    allowed : collection
+        The values.
+
+    Examples
+    --------
+    >>> check_choice("loss", "cubic", ["auto", "squared"])
+    Traceback (most recent call last):
+    ...
+    ValueError: loss is 'cubic', but must be one of 'auto', 'squared'.
+    """
+    if not any(type(value) is type(choice) and value == choice for choice in allowed):
+        names = ", ".join(repr(choice) for choice in allowed)
+        raise ValueError(f"{name} is {value!r}, but must be one of {names}.")
+
+
+def _check_size(name: str, array: np.ndarray) -> None:
+    largest = max(abs(float(array.max())), abs(float(array.min())))
+    if largest > LARGEST_VALUE:
+        raise ValueError(
+            f"Input {name} has an entry of size {largest:.3g}, but at most {LARGEST_VALUE:.0e} "
+            "can be handled; scale it down."
+        )
+
+
+def _located(error: ValueError, arrays: dict[str, Any]) -> ValueError:
+    """Add to scikit-learn's message where the first bad entry is."""
+    named = re.match(r"Input (\w+) contains (NaN|infinity)", str(error))
+    if named is None or named[1] not in arrays:
+        return error
+    values = np.asarray(arrays[named[1]], dtype=np.float64)
+    bad = np.argwhere(~np.isfinite(values))
+    at = ", column ".join(str(int(place)) for place in bad[0])
+    more = f" ({len(bad)} such entries)" if len(bad) > 1 else ""
+    return ValueError(f"{error}\nFirst bad entry of {named[1]}: row {at}{more}.")

@@ -1,0 +1,174 @@
+"""What `outsample demo` does: both experiments, then one page that shows them."""
+
+import os
+import tempfile
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from outsample import plots
+from outsample.experiments import DEFAULTS, REFERENCE, TITLES, digits, sphere
+from outsample.report import Picture, Section, build_page, write_page
+
+__all__ = ["FULL", "QUICK", "Result", "Size", "run_demo"]
+
+Progress = Callable[[float, str], None]
+
+CODE = """from outsample import PCAExtension
+
+ext = PCAExtension().fit(X, Y)   # Y: your map of X, from any method
+ext.transform(X_new)             # where new points go
+placed = ext.place(X_new)        # the same, and how far to trust it
+placed.coordinates, placed.bound
+"""
+
+
+class Size(NamedTuple):
+    """How much of everything the demo does."""
+
+    n_per_axis: tuple[int, ...] = (30, 50)
+    n_new: int = 100
+    n_seeds: int = 8
+    n_digits: int | None = None
+    splits: tuple[int, ...] = (0, 1, 2)
+
+
+FULL = Size()
+QUICK = Size(n_per_axis=(15,), n_new=40, n_seeds=2, n_digits=400, splits=(0,))
+
+
+class Result(NamedTuple):
+    """What the demo found, and the page that shows it."""
+
+    page: Path
+    sphere: list[sphere.Row]
+    digits: list[digits.Row]
+
+
+def run_demo(
+    out_dir: str | os.PathLike[str], size: Size = FULL, progress: Progress | None = None
+) -> Result:
+    """Run the experiments and write the page.
+
+    Parameters
+    ----------
+    out_dir : path-like
+        Folder of the page, made if missing. A page of an earlier run is replaced at the end.
+    size : Size, default=FULL
+        `QUICK` runs in seconds, to see that everything works.
+    progress : callable, optional
+        Called with the share of the work done, from 0 to 1, and what is done next.
+
+    Returns
+    -------
+    Result
+        The page's path and the rows of both tables.
+
+    Raises
+    ------
+    OSError
+        If the folder cannot be written; found out before the work begins.
+    """
+    _check_writable(Path(out_dir))
+    n_rows = len(sphere.methods(1.0)) * len(size.n_per_axis), len(digits.methods())
+    tell = _Teller(progress, n_rows[0] + 4 + 2 * n_rows[1] + 3)
+
+    tell("sphere of Section 7.1", 0)
+    sphere_rows = sphere.run(
+        size.n_per_axis, size.n_new, size.n_seeds, lambda row: tell("sphere of Section 7.1", 1)
+    )
+    tell("t-SNE map of the digits", 0)
+    digits_map = digits.embed(size.n_digits)
+    tell("hidden digits", 4)
+    digits_rows = digits.run(digits_map, size.splits, lambda row: tell("hidden digits", 2))
+    tell("pictures and page", 0)
+    html = _page(sphere_rows, digits_rows, digits_map, size)
+    page = write_page(Path(out_dir) / "index.html", html)
+    tell("done", 3)
+    return Result(page, sphere_rows, digits_rows)
+
+
+class _Teller:
+    """Counts the work done; weights are rough seconds on two cores."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self.progress, self.total, self.done = progress, total, 0
+
+    def __call__(self, what_next: str, weight: int) -> None:
+        self.done += weight
+        if self.progress is not None:
+            self.progress(self.done / self.total, what_next)
+
+
+def _check_writable(folder: Path) -> None:
+    """Fail now rather than after a minute of work."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        pass
+
+
+def _page(
+    sphere_rows: list[sphere.Row],
+    digits_rows: list[digits.Row],
+    digits_map: digits.DigitsMap,
+    size: Size,
+) -> str:
+    """Put words, tables and, where matplotlib is there to draw them, pictures together."""
+    best = sphere.best(sphere_rows, size.n_per_axis[0] ** 2)
+    spheres = [sphere.example(m, size.n_per_axis[0], size.n_new) for m in (REFERENCE, best)]
+    maps = [digits.example(digits_map, m) for m in (REFERENCE, DEFAULTS)]
+    drawing = find_spec("matplotlib") is not None
+    note = "" if drawing else "Install outsample[plots] and run the demo again to see pictures. "
+    return build_page(
+        "New points on an old map",
+        [
+            digits.section(digits_rows, digits_map, maps, pictures=drawing),
+            sphere.section(sphere_rows, spheres, pictures=drawing),
+            Section("On your own data", ["Any map will do, from any method or file."], code=CODE),
+        ],
+        lead="outsample takes the points you have and the map you made of them, and places new"
+        " points on it. The map stays as it is. Below, points whose true place is known are hidden"
+        " and placed again.",
+        facts=_facts(sphere_rows, digits_rows, digits_map),
+        hero=_hero(digits_map, maps[-1], spheres[-1]) if drawing else None,
+        footer=f"{note}Made by outsample demo on this computer. Paper: Aizenbud, Bermanis,"
+        " Averbuch, PCA-Based Out-of-Sample Extension for Dimensionality Reduction.",
+    )
+
+
+def _facts(
+    sphere_rows: list[sphere.Row], digits_rows: list[digits.Row], data: digits.DigitsMap
+) -> list[tuple[str, str]]:
+    """Return the figures that stand at the top of the page."""
+    reached, printed = sphere.met(sphere_rows)
+    known, ours = digits_rows[0], digits_rows[-1]
+    facts = [
+        (
+            f"{ours.error:.1%}",
+            "mean error on a t-SNE map of digits, as a share of its size; inverse-distance"
+            f" neighbours: {known.error:.1%}",
+        ),
+        (
+            f"{1000 * ours.seconds:.0f} ms",
+            f"to place {len(data.X) // 5} points; the map itself took {data.seconds:.1f} s",
+        ),
+    ]
+    if printed:
+        words = "mean errors of the paper's Table 7.1 met or beaten"
+        facts.insert(1, (f"{reached} of {printed}", words))
+    return facts
+
+
+def _hero(data: digits.DigitsMap, ours: digits.Example, ball: sphere.Example) -> Picture:
+    """Draw the head of the page."""
+    return Picture(
+        plots.hero(
+            (data.Y, data.labels, ours.hidden, ours.placed),
+            (ball.training, ball.truth, ball.placed),
+        ),
+        "New digits placed on a t-SNE map, and new points placed on a sphere",
+        "Left: pale points are the map, strong ones were placed on it by PCAExtension() with all"
+        " defaults; a line leads to where t-SNE had put the same point. Right: true and placed"
+        f" images on the sphere. {TITLES[ball.method]}.",
+    )

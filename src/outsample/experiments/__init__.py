@@ -1,0 +1,40 @@
+"""The experiments behind the figures we publish, one module each.
+
+Every module has a `run` that returns a list of rows, with the paper's number beside ours
+where the paper has one, an `example` to draw, and a `section` that shows both on a page.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.neighbors import KNeighborsRegressor
+
+__all__ = ["DEFAULTS", "REFERENCE", "TITLES", "errors", "place", "reference"]
+
+REFERENCE = "inverse-distance 15-NN"
+DEFAULTS = "PCAExtension(), all defaults"
+
+TITLES = {
+    REFERENCE: "Inverse-distance 15-NN",
+    "distance": "Distance weights, Eq. 4.3",
+    "tangent": "Tangent weights, Eq. 4.5",
+    "local_tangent": "Tangent weights, per point",
+    DEFAULTS: "All defaults",
+}
+"""Names of the methods for people; the experiments use those of the parameters."""
+
+
+def reference() -> KNeighborsRegressor:
+    """Return the rival of every experiment: what people write when they have no library."""
+    return KNeighborsRegressor(n_neighbors=15, weights="distance")
+
+
+def place(fitted: Any, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the images of X under a fitted extension or a fitted regressor."""
+    return fitted.transform(X) if hasattr(fitted, "transform") else fitted.predict(X)
+
+
+def errors(placed: NDArray[np.float64], truth: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the Euclidean distance of each placed point from its true image."""
+    return np.linalg.norm(placed - truth, axis=1)

@@ -1,0 +1,139 @@
+"""Local PCA: the directions and the dimension of the map around a point."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from outsample._kernels import frames as kernels
+from outsample._parallel import over_rows
+from outsample.records import Frames, Neighbors
+
+# Share of the local variance that the tangent directions have to explain.
+EXPLAINED = 0.95
+
+
+def neighborhood_lengths(near: Neighbors, radius: float | None) -> np.ndarray:
+    """Length scale of each neighbourhood: the radius, or the farthest neighbour if beyond it.
+
+    Parameters
+    ----------
+    near : Neighbors
+        Neighbourhoods.
+    radius : float or None
+        The radius that was searched, None for a number of neighbours.
+
+    Returns
+    -------
+    ndarray of shape (q,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> near = Neighbors(np.array([0, 2]), np.array([4, 7]), np.array([1.0, 3.0]), np.array([2]))
+    >>> neighborhood_lengths(near, None), neighborhood_lengths(near, 5.0)
+    (array([3.]), array([5.]))
+    """
+    return np.maximum(near.distances[near.indptr[1:] - 1], radius or 0.0)
+
+
+def image_frames(
+    Y: np.ndarray, near: Neighbors, lengths: np.ndarray, n_jobs: int | None = None
+) -> Frames:
+    """Principal directions of the images of neighbourhoods (Eq. 4.4, centred).
+
+    With ``Z`` the images minus their mean, the eigenvectors and root eigenvalues of
+    ``(1 / eps1^2) (1 / k) Z'Z``.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n, d)
+        Images of the training points.
+    near : Neighbors
+        The neighbourhoods.
+    lengths : ndarray of shape (q,)
+        eps1 of each.
+    n_jobs : int or None
+        Threads.
+
+    Returns
+    -------
+    Frames
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> near = Neighbors(np.array([0, 2]), np.array([0, 1]), np.array([0.5, 1.0]), np.array([2]))
+    >>> image_frames(np.array([[0.0, 0.0], [0.0, 2.0]]), near, np.array([1.0])).spread
+    array([[1., 0.]])
+    """
+    q, d = len(lengths), Y.shape[1]
+    frames = Frames(np.empty((q, d, d)), np.empty((q, d)))
+    over_rows(kernels.image_frames, q, n_jobs, Y, near.indptr, near.indices, lengths, *frames)
+    return frames
+
+
+def tangent_dimension(spread: np.ndarray) -> int:
+    """Dimension of the image manifold: how many directions explain most of the local variance.
+
+    The median over the neighbourhoods of the least number of principal directions that explain
+    95 % of the variance.
+
+    Parameters
+    ----------
+    spread : ndarray of shape (q, d)
+        Root eigenvalues, widest first.
+
+    Returns
+    -------
+    int
+        Between 1 and d.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> tangent_dimension(np.array([[1.0, 0.9, 0.01], [0.8, 0.7, 0.02], [1.0, 0.0, 0.0]]))
+    2
+    """
+    largest = spread[:, :1]
+    informative = largest[:, 0] > 0
+    if not informative.any():
+        return 1
+    variance = (spread[informative] / largest[informative]) ** 2
+    explained = np.cumsum(variance, axis=1) / variance.sum(axis=1, keepdims=True)
+    needed = 1 + (explained < EXPLAINED).sum(axis=1)
+    return int(np.median(needed))
+
+
+def typical_curvature(lengths: np.ndarray, spread: np.ndarray | None) -> float:
+    """Find the c at which the terms of Eq. 4.5 are equal at a typical neighbourhood's edge.
+
+    ``(R / c)^4 = R^2 s^2``, R the length of a neighbourhood and s its mean square spread; the
+    median over the neighbourhoods. It goes with the units of X and Y.
+
+    Parameters
+    ----------
+    lengths : ndarray of shape (q,)
+        R.
+    spread : ndarray of shape (q, d) or None
+        Root eigenvalues of Eq. 4.4; None stands for 1, the tangent term of Section 4.2.
+
+    Returns
+    -------
+    float
+        1.0 where the map has no spread at all, since any value gives the same weights then.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> typical_curvature(np.array([4.0]), np.array([[1.0, 1.0]]))
+    2.0
+    """
+    scale = np.ones_like(lengths)
+    if spread is not None:
+        largest = spread.max(axis=1)
+        safe = np.where(largest > 0, largest, 1.0)
+        scale = largest * np.sqrt(((spread / safe[:, None]) ** 2).mean(axis=1))
+    useful = (scale > 0) & (lengths > 0)
+    if not useful.any():
+        return 1.0
+    return float(np.median(np.sqrt(lengths[useful]) / np.sqrt(scale[useful])))

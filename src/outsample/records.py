@@ -1,0 +1,113 @@
+"""The small records that travel between the stages: plain arrays with names.
+
+Letters used for shapes everywhere: ``q`` queries, ``n`` training points, ``k`` neighbours of one
+query, ``D`` ambient and ``d`` embedding dimension, ``t`` tangent dimension, ``m`` all neighbours
+of a batch laid end to end.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Neighbors(NamedTuple):
+    """The neighbourhoods of a batch of queries, nearest first, ties by training index.
+
+    Row ``i`` owns the entries ``indptr[i]:indptr[i + 1]`` of the other arrays.
+
+    Attributes
+    ----------
+    indptr : ndarray of shape (q + 1,)
+        Where each row starts.
+    indices : ndarray of shape (m,)
+        Training rows.
+    distances : ndarray of shape (m,)
+        Their distances from the query.
+    inside : ndarray of shape (q,)
+        How many of the row lie inside the ball that was asked for. All of them in a search for
+        a number of neighbours; fewer than the row holds where a ball was too empty.
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    distances: np.ndarray
+    inside: np.ndarray
+
+
+class Frames(NamedTuple):
+    """Principal directions of image neighbourhoods, widest first.
+
+    Attributes
+    ----------
+    axes : ndarray of shape (s, d, d)
+        Eigenvectors of the covariance of Eq. 4.4, as columns.
+    spread : ndarray of shape (s, d)
+        Square roots of its eigenvalues: image length per ambient length.
+    """
+
+    axes: np.ndarray
+    spread: np.ndarray
+
+
+class Weights(NamedTuple):
+    """Standard deviations of Eq. 2.1's errors; a weight is one over the square of one.
+
+    The block of neighbour ``j`` is ``w_j = B diag(sigma_j)^-2 B'``. They are kept relative to one
+    another, with a power of two a query set apart, so that no distance over- or underflows.
+
+    Attributes
+    ----------
+    sigma : ndarray of shape (m, 1) or (m, d)
+        Relative deviations along the axes; 0 marks a neighbour that coincides with the query.
+    exponent : ndarray of shape (q,)
+        The deviations of query ``i`` are ``sigma * 2 ** exponent[i]``.
+    axes : ndarray of shape (q, d, d), (n, d, d) or (0, 0, 0)
+        The bases ``B`` as columns: one a query, one a training point, or none (the identity).
+    per_point : bool
+        Whether ``axes`` belongs to training points.
+    """
+
+    sigma: np.ndarray
+    exponent: np.ndarray
+    axes: np.ndarray
+    per_point: bool
+
+
+class Placement(NamedTuple):
+    """Where new points go, and how far to trust that.
+
+    Attributes
+    ----------
+    coordinates : ndarray of shape (q, d)
+        The extension of the map to the points, Eq. 2.8.
+    residual : ndarray of shape (q,)
+        ``m(x)^2`` of Eq. 2.9 as the minimised least-squares objective,
+        ``sum_j e_j' w_j e_j`` with ``e_j = psi(x_j) - psi(x)``. It grows with disagreement among
+        the neighbours' images, and shrinks with their distance.
+    dispersion : ndarray of shape (q,)
+        ``m(x)^2`` of Eq. 2.9 with Eq. 2.4 to the letter, ``sum_j e_j' w_j^-1 e_j``. It grows with
+        disagreement and with distance.
+    bound : ndarray of shape (q,)
+        Certificate: no map with the given images and Lipschitz constant ``lipschitz_`` is further
+        from ``coordinates`` than this.
+    n_neighbors : ndarray of shape (q,)
+        Neighbours found inside the ball (``radius``), 0 for an isolated point whose place comes
+        from the nearest training points instead; with ``n_neighbors``, their number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from outsample import PCAExtension
+    >>> X = np.linspace(0, 1, 11)[:, None]
+    >>> placed = PCAExtension(radius=0.15, order=0, loss="squared").fit(X, X**2).place([[0.42]])
+    >>> placed.n_neighbors
+    array([3])
+    """
+
+    coordinates: np.ndarray
+    residual: np.ndarray
+    dispersion: np.ndarray
+    bound: np.ndarray
+    n_neighbors: np.ndarray

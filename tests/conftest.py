@@ -1,0 +1,37 @@
+"""Shared data: small maps that every test file may use."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+settings.register_profile(
+    "default",
+    max_examples=10,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+# Without the compiler the same examples take a hundred times as long.
+settings.register_profile("plain", parent=settings.get_profile("default"), max_examples=5)
+settings.load_profile("plain" if os.environ.get("NUMBA_DISABLE_JIT") == "1" else "default")
+
+
+@pytest.fixture(scope="session")
+def paraboloid():
+    """A smooth map from the square to a surface: 400 points and 60 queries with true images."""
+    rng = np.random.default_rng(0)
+
+    def surface(X):
+        return np.column_stack([X, (X**2).sum(axis=1)])
+
+    X = rng.random((400, 2))
+    queries = 0.1 + 0.8 * rng.random((60, 2))
+    return X, surface(X), queries, surface(queries)

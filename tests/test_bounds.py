@@ -1,0 +1,96 @@
+"""Certificates and bounds: never below the truth where they promise so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from outsample import PCAExtension
+from outsample.bounds import a_priori_bound, fill_distance
+from outsample.neighbors import NeighborIndex
+
+PAPER = {"order": 0, "loss": "squared"}
+WEIGHTINGS = ["distance", "tangent", "local_tangent", "split_tangent"]
+
+# Maps of the plane with a known Lipschitz constant.
+MAPS = {
+    "rotation": (lambda x: x @ np.array([[0.6, -0.8], [0.8, 0.6]]), 1.0),
+    "stretch": (lambda x: x * [3.0, 0.5], 3.0),
+    "sphere": (
+        lambda x: np.column_stack(
+            [np.sin(x[:, 0]) * np.cos(x[:, 1]), np.sin(x[:, 0]) * np.sin(x[:, 1]), np.cos(x[:, 0])]
+        ),
+        1.0,
+    ),
+    "waves": (lambda x: np.sin(5 * x), 5.0),
+    "folds": (lambda x: np.abs(x - 0.3), 1.0),
+    "constant": (lambda x: 0 * x + 7.0, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+@given(seed=st.integers(0, 10**6), spread=st.sampled_from([0.01, 1.0, 30.0]))
+def test_the_certificate_is_never_below_the_error(name, weighting, seed, spread):
+    function, K = MAPS[name]
+    rng = np.random.default_rng(seed)
+    X = rng.random((50, 2))
+    queries = np.vstack([rng.normal(size=(20, 2)) * spread, X[:5], X[:5] + 1e-12])
+    extension = PCAExtension(weighting=weighting, lipschitz=K, n_neighbors=8, **PAPER)
+    extension.fit(X, function(X))
+    for points in (queries, queries.astype(np.float32)):
+        placed = extension.place(points)
+        error = np.linalg.norm(placed.coordinates - function(points.astype(np.float64)), axis=1)
+        assert (placed.bound >= error).all()
+
+
+@pytest.mark.parametrize("weighting", ["distance", "tangent", "split_tangent"])
+@given(seed=st.integers(0, 10**6), name=st.sampled_from(sorted(MAPS)))
+def test_the_a_priori_bound_holds_inside_the_ball(weighting, seed, name):
+    function, K = MAPS[name]
+    rng = np.random.default_rng(seed)
+    X = rng.random((80, 2))
+    Y = function(X)
+    queries = rng.random((30, 2))
+    placed = PCAExtension(weighting=weighting, radius=0.3, **PAPER).fit(X, Y).place(queries)
+    inside = placed.n_neighbors >= Y.shape[1]
+    error = np.linalg.norm(placed.coordinates - function(queries), axis=1)[inside]
+    assert (error <= a_priori_bound(weighting, K, 0.3, Y.shape[1]) * (1 + 1e-12)).all()
+
+
+def test_no_a_priori_bound_is_claimed_for_tangents_of_each_point():
+    assert a_priori_bound("local_tangent", 1.0, 0.1, 2) == np.inf
+
+
+def test_tangent_weights_can_leave_the_convex_hull():
+    """The step "known to be in convex hull" of Theorem 5.3's proof does not hold."""
+    X = np.array([[0.5], [1.5], [0.3]])
+    Y = np.array([[1.0, 0.7], [-0.5, -0.2], [-0.3, -0.5]])
+    extension = PCAExtension(weighting="tangent", n_neighbors=3, curvature=2.0, **PAPER)
+    place = extension.fit(X, Y).transform([[0.0]])[0]
+    barycentric = np.linalg.solve(np.vstack([Y.T, np.ones(3)]), np.r_[place, 1.0])
+    assert barycentric.min() < -0.01
+    axes = np.linalg.eigh(np.cov(Y.T))[1]  # but it is in the box of the eigenbasis
+    assert ((Y @ axes).min(axis=0) <= place @ axes).all()
+    assert ((Y @ axes).max(axis=0) >= place @ axes).all()
+
+
+def test_the_estimated_constant():
+    X = np.linspace(0, 1, 200)[:, None]
+    assert PCAExtension(**PAPER).fit(X, 3 * X).lipschitz_ == pytest.approx(3.0)
+    assert PCAExtension(n_neighbors=1, **PAPER).fit(X, 3 * X).lipschitz_ == pytest.approx(3.0)
+    assert PCAExtension(radius=1e-6, **PAPER).fit(X, 3 * X).lipschitz_ == pytest.approx(3.0)
+    assert PCAExtension(lipschitz=9, **PAPER).fit(X, 3 * X).lipschitz_ == 9.0
+    torn = np.where(X < 0.5, X, X + 10)  # steep at the tear, and it says so
+    assert PCAExtension(**PAPER).fit(X, torn).lipschitz_ > 1000
+
+
+def test_fill_distance_of_a_grid():
+    axis = np.linspace(0, 1, 11)
+    grid = np.stack(np.meshgrid(axis, axis), -1).reshape(-1, 2)
+    index = NeighborIndex(grid)
+    dense = np.random.default_rng(0).random((20000, 2))
+    assert fill_distance(index) == pytest.approx(0.1)
+    assert fill_distance(index, dense) == pytest.approx(0.05 * 2**0.5, rel=0.02)

@@ -1,0 +1,21 @@
+"""scikit-learn's own checks of every estimator, with no exception list."""
+
+from sklearn.decomposition import KernelPCA
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from outsample import Extended, PCAExtension
+
+ESTIMATORS = [
+    PCAExtension(),
+    PCAExtension(weighting="distance", order=0, loss="squared"),
+    PCAExtension(weighting="tangent", order=0, loss="squared"),
+    PCAExtension(weighting="local_tangent", order=0, loss="squared", n_neighbors=4),
+    PCAExtension(weighting="split_tangent", order=0, loss="squared", index="brute"),
+    PCAExtension(radius=0.5, order=0, loss="squared", n_jobs=2),
+    Extended(KernelPCA(n_components=2)),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn(estimator, check):
+    check(estimator)

@@ -1,0 +1,118 @@
+"""Extended: any embedding gets a transform and a place."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, clone
+from sklearn.datasets import load_digits, make_s_curve
+from sklearn.decomposition import KernelPCA
+from sklearn.manifold import MDS, TSNE, Isomap, LocallyLinearEmbedding, SpectralEmbedding
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from outsample import Extended, PCAExtension
+
+
+def lle(method):
+    return LocallyLinearEmbedding(
+        n_neighbors=12, n_components=2, method=method, eigen_solver="dense"
+    )
+
+
+EMBEDDINGS = {
+    "t-SNE": TSNE(random_state=0, perplexity=20, max_iter=300),
+    "MDS": MDS(random_state=0, n_init=1, max_iter=50, init="random"),
+    "Isomap": Isomap(n_neighbors=10),
+    "LLE": lle("standard"),
+    "LLE modified": lle("modified"),
+    "LLE hessian": lle("hessian"),
+    "LLE ltsa": lle("ltsa"),
+    "spectral": SpectralEmbedding(n_neighbors=10, random_state=0),
+    "kernel PCA": KernelPCA(n_components=2, kernel="rbf", gamma=0.3),
+}
+
+
+@pytest.fixture(scope="module")
+def curve():
+    X, _ = make_s_curve(400, random_state=0)
+    return X
+
+
+@pytest.mark.parametrize("name", EMBEDDINGS)
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_every_embedding_of_scikit_learn(name, curve):
+    """A point moved a little stays near its old place; a training point does not move."""
+    embedding = clone(EMBEDDINGS[name])
+    extended = Extended(embedding)
+    Y = extended.fit_transform(curve)
+    np.testing.assert_array_equal(extended.transform(curve), Y)
+    size = np.sqrt(((Y - Y.mean(axis=0)) ** 2).sum(axis=1).mean())
+    moved = extended.place(curve[::10] + 1e-3)
+    assert np.linalg.norm(moved.coordinates - Y[::10], axis=1).max() < 0.1 * size
+    assert np.isfinite(moved.bound).all()
+    assert not hasattr(embedding, "embedding_")  # the user's own object is left alone
+
+
+def test_in_the_bench_extra():
+    umap = pytest.importorskip("umap", reason="needs the extra 'bench'")
+    opentsne = pytest.importorskip("openTSNE.sklearn", reason="needs the extra 'bench'")
+    X = load_digits().data[:300]
+    for embedding in (umap.UMAP(random_state=0), opentsne.TSNE(random_state=0)):
+        extended = Extended(embedding).fit(X[:250])
+        assert extended.transform(X[250:]).shape == (50, 2)
+
+
+def test_pipeline_clone_names_and_pandas(curve):
+    frame = pd.DataFrame(curve, columns=["a", "b", "c"])
+    pipeline = make_pipeline(StandardScaler(), Extended(Isomap())).set_output(transform="pandas")
+    Y = pipeline.fit_transform(frame)
+    assert list(Y.columns) == ["extended0", "extended1"]
+    np.testing.assert_allclose(pipeline.transform(frame), Y)
+    assert list(pipeline.get_feature_names_out()) == ["extended0", "extended1"]
+    again = clone(pipeline).fit(frame)
+    pd.testing.assert_frame_equal(again.transform(frame), pipeline.transform(frame))
+    with pytest.raises(ValueError, match="feature names"):
+        pipeline.transform(frame.rename(columns={"a": "z"}))
+
+
+def test_parameters_reach_through():
+    extended = Extended(Isomap(n_neighbors=7), PCAExtension(n_neighbors=3))
+    assert extended.get_params()["embedding__n_neighbors"] == 7
+    extended.set_params(extension__n_neighbors=4)
+    assert extended.extension.n_neighbors == 4
+
+
+def test_any_regressor_like_extension(curve):
+    class Nearest(KNeighborsRegressor):
+        def transform(self, X):
+            return self.predict(X)
+
+    extended = Extended(Isomap(), Nearest(1)).fit(curve)
+    np.testing.assert_array_equal(extended.transform(curve), extended.extension_._y)
+    with pytest.raises(AttributeError, match="Nearest has no place"):
+        extended.place(curve)
+
+
+def test_supervised_embedding_gets_the_labels(curve):
+    class Labelled(BaseEstimator):
+        def fit_transform(self, X, y=None):
+            self.seen = y
+            return X[:, :2]
+
+    labels = np.arange(len(curve))
+    assert Extended(Labelled()).fit(curve, labels).embedding_.seen is labels
+
+
+def test_bad_embeddings(curve):
+    with pytest.raises(TypeError, match="estimator with fit_transform"):
+        Extended("t-SNE").fit(curve)
+
+    class Broken(BaseEstimator):
+        def fit_transform(self, X, y=None):
+            return np.full((len(X), 2), np.nan)
+
+    with pytest.raises(ValueError, match=r"Broken.fit_transform gave an array of shape \(400, 2\)"):
+        Extended(Broken()).fit(curve)

@@ -1,0 +1,135 @@
+"""Kernels against their plain twins. Run a second time without the compiler, for coverage."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import reference
+from outsample import PCAExtension
+from outsample._kernels import linear_algebra, search
+from outsample.neighbors import NeighborIndex
+
+pytestmark = pytest.mark.kernels
+
+WEIGHTINGS = ["distance", "tangent", "local_tangent", "split_tangent"]
+
+
+def random_map(seed, n, D, d):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, D))
+    Y = np.tanh(X @ rng.normal(size=(D, d))) + 0.1 * rng.normal(size=(n, d))
+    queries = rng.normal(size=(9, D))
+    # Nearer than this to a training point the literal inverse itself has lost digits; the limit
+    # is tested on its own.
+    apart = np.linalg.norm(queries[:, None] - X, axis=2).min(axis=1)
+    return X, Y, queries[apart > 0.01]
+
+
+def settings_of(weighting, d):
+    return {"tangent_dim": max(1, d - 1)} if weighting == "split_tangent" else {}
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+@given(seed=st.integers(0, 10**6), d=st.integers(1, 5), D=st.integers(1, 6), k=st.integers(1, 12))
+def test_nearest_placement_is_the_literal_gls(weighting, seed, d, D, k):
+    X, Y, queries = random_map(seed, 25, D, d)
+    extra = settings_of(weighting, d)
+    extension = PCAExtension(
+        n_neighbors=k, weighting=weighting, order=0, loss="squared", curvature=1.5, **extra
+    )
+    placed = extension.fit(X, Y).place(queries)
+    for i, x in enumerate(queries):
+        psi, residual, dispersion = reference.place(X, Y, x, weighting, k=k, c=1.5, **extra)
+        np.testing.assert_allclose(placed.coordinates[i], psi, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(placed.residual[i], residual, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(placed.dispersion[i], dispersion, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+@pytest.mark.parametrize("tangent_radius", [None, 0.7, 1.8])
+@given(seed=st.integers(0, 10**6), d=st.integers(1, 4))
+def test_ball_placement_is_the_literal_gls(weighting, tangent_radius, seed, d):
+    X, Y, queries = random_map(seed, 25, 3, d)
+    extra = settings_of(weighting, d)
+    extension = PCAExtension(
+        radius=1.2, tangent_radius=tangent_radius, weighting=weighting, order=0, loss="squared",
+        curvature=0.8, **extra,
+    )  # fmt: skip
+    placed = extension.fit(X, Y).place(queries)
+    for i, x in enumerate(queries):
+        inside = int((np.linalg.norm(X - x, axis=1) <= 1.2).sum())
+        assert placed.n_neighbors[i] == inside
+        psi, residual, dispersion = reference.place(
+            X, Y, x, weighting, radius=1.2, eps1=tangent_radius, c=0.8, **extra
+        )
+        np.testing.assert_allclose(placed.coordinates[i], psi, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(placed.residual[i], residual, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(placed.dispersion[i], dispersion, rtol=1e-9, atol=1e-12)
+
+
+@given(seed=st.integers(0, 10**6), k=st.integers(1, 10))
+def test_certificates_and_lipschitz(seed, k):
+    X, Y, queries = random_map(seed, 20, 3, 2)
+    extension = PCAExtension(n_neighbors=k, order=0, loss="squared").fit(X, Y)
+    assert extension.lipschitz_ == pytest.approx(reference.lipschitz(X, Y, 11), rel=1e-12)
+    placed = extension.place(queries)
+    for i, x in enumerate(queries):
+        expected = reference.certificate(X, Y, x, placed.coordinates[i], extension.lipschitz_, k)
+        assert placed.bound[i] == pytest.approx(expected, rel=1e-11)
+
+
+@pytest.mark.parametrize("kind", ["kd_tree", "brute"])
+@given(seed=st.integers(0, 10**6), k=st.integers(1, 12), D=st.integers(1, 9))
+def test_neighbors(kind, seed, k, D):
+    X, _, _ = random_map(seed, 30, D, 1)
+    queries = np.random.default_rng(seed + 1).normal(size=(7, D))
+    near = NeighborIndex(X, kind).nearest(queries, k)
+    for i, x in enumerate(queries):
+        indices, distances = reference.neighbors(X, x, k)
+        row = slice(near.indptr[i], near.indptr[i + 1])
+        np.testing.assert_array_equal(near.indices[row], indices)
+        np.testing.assert_allclose(near.distances[row], distances, rtol=1e-14)
+
+
+@pytest.mark.parametrize("kind", ["kd_tree", "brute"])
+def test_ties_go_to_the_lower_index(kind):
+    grid = np.stack(np.meshgrid(np.arange(6.0), np.arange(6.0)), -1).reshape(-1, 2)
+    grid = np.vstack([grid, grid])  # every point twice
+    index = NeighborIndex(grid, kind)
+    for k in (1, 3, 5, 9, 20):
+        near = index.nearest(grid, k)
+        for i, x in enumerate(grid):
+            expected = reference.neighbors(grid, x, k)[0]
+            np.testing.assert_array_equal(near.indices[i * k : i * k + k], expected)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1.0, 1e160, 1e299])
+def test_distance_at_any_scale(scale):
+    a, b = np.array([3.0, 0, 1, 2, 5]) * scale, np.array([0.0, 4, 1, 2, 5]) * scale
+    assert search.distance(a, b) == pytest.approx(5 * scale, rel=1e-15)
+    assert search.distance(a, a) == 0.0
+
+
+@given(seed=st.integers(0, 10**6), d=st.integers(1, 8))
+def test_symmetric_eigen(seed, d):
+    rng = np.random.default_rng(seed)
+    half = rng.normal(size=(d, rng.integers(1, d + 2)))  # often singular
+    A = half @ half.T
+    work, vectors = A.copy(), np.empty((d, d))
+    linear_algebra.symmetric_eigen(work, vectors)
+    values = np.diag(work)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(A)[::-1], atol=1e-13 * A.max())
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(d), atol=1e-13)
+    np.testing.assert_allclose(vectors @ np.diag(values) @ vectors.T, A, atol=1e-12 * A.max())
+
+
+def test_cholesky_solve():
+    A = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]])
+    b = np.array([1.0, 2.0, 3.0])
+    solution = b.copy()
+    assert linear_algebra.cholesky_solve(A.copy(), solution)
+    np.testing.assert_allclose(A @ solution, b, rtol=1e-13)
+    assert not linear_algebra.cholesky_solve(np.zeros((2, 2)), np.ones(2))

@@ -1,0 +1,84 @@
+"""Search: every index, any batch, any scale, the same neighbours."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from outsample.neighbors import INDEXES, NeighborIndex
+
+
+def same(one, other):
+    for left, right in zip(one, other, strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+def test_indexes_agree_far_from_the_origin(offset):
+    """A matrix product alone would lose every digit here."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 4)) + offset
+    queries = np.vstack([rng.normal(size=(50, 4)) + offset, X[:20], rng.normal(size=(5, 4)) * 1e12])
+    tree, brute = NeighborIndex(X, "kd_tree"), NeighborIndex(X, "brute")
+    same(tree.nearest(queries, 11), brute.nearest(queries, 11))
+    same(tree.ball(queries, 0.8, 2), brute.ball(queries, 0.8, 2))
+
+
+@pytest.mark.parametrize("kind", INDEXES)
+@pytest.mark.kernels
+def test_single_equals_batch_among_duplicates(kind):
+    X = np.random.default_rng(1).integers(0, 3, (200, 3)).astype(float)
+    index = NeighborIndex(X, kind, n_jobs=2)
+    batch = index.nearest(X, 7)
+    for i in range(0, 200, 17):
+        single = index.nearest(X[i : i + 1], 7)
+        np.testing.assert_array_equal(single.indices, batch.indices[7 * i : 7 * i + 7])
+        np.testing.assert_array_equal(single.distances, batch.distances[7 * i : 7 * i + 7])
+
+
+@pytest.mark.parametrize("kind", INDEXES)
+@pytest.mark.kernels
+@pytest.mark.parametrize("scale", [1e-200, 1e-160, 1e160, 1e290])
+def test_any_scale(kind, scale):
+    rng = np.random.default_rng(2)
+    X, queries = rng.normal(size=(60, 3)), rng.normal(size=(10, 3))
+    plain = NeighborIndex(X, kind).nearest(queries, 5)
+    scaled = NeighborIndex(X * scale, kind).nearest(queries * scale, 5)
+    np.testing.assert_array_equal(plain.indices, scaled.indices)
+    np.testing.assert_allclose(scaled.distances / scale, plain.distances, rtol=1e-13)
+
+
+@pytest.mark.parametrize("kind", INDEXES)
+@pytest.mark.kernels
+def test_balls(kind):
+    rng = np.random.default_rng(3)
+    X, queries = rng.normal(size=(80, 2)), rng.normal(size=(30, 2)) * 2
+    balls = NeighborIndex(X, kind).ball(queries, 0.5, at_least=3)
+    for i, x in enumerate(queries):
+        apart = np.linalg.norm(X - x, axis=1)
+        inside = int((apart <= 0.5).sum())
+        row = balls.indices[balls.indptr[i] : balls.indptr[i + 1]]
+        assert balls.inside[i] == inside
+        np.testing.assert_array_equal(row, np.argsort(apart)[: max(inside, 3)])
+
+
+def test_the_trial_picks_an_index_and_the_answer_is_the_same():
+    rng = np.random.default_rng(4)
+    X, queries = rng.normal(size=(3000, 40)), rng.normal(size=(30, 40))
+    auto = NeighborIndex(X)
+    assert auto.kind in INDEXES
+    same(auto.nearest(queries, 8), NeighborIndex(X, "kd_tree").nearest(queries, 8))
+    assert NeighborIndex(X[:, :3]).kind == "kd_tree"
+
+
+def test_large_batches_go_in_chunks(monkeypatch):
+    rng = np.random.default_rng(5)
+    X, queries = rng.normal(size=(400, 3)), rng.normal(size=(700, 3))
+    whole = NeighborIndex(X).nearest(queries, 6)
+    monkeypatch.setattr("outsample.neighbors.CHUNK_ENTRIES", 1)
+    same(whole, NeighborIndex(X).nearest(queries, 6))
+
+
+def test_no_queries():
+    near = NeighborIndex(np.ones((3, 2))).nearest(np.empty((0, 2)), 2)
+    assert len(near.indices) == 0 and len(near.indptr) == 1
