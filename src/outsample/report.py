@@ -91,8 +91,10 @@ pre { background: var(--card); border: 1px solid var(--line); border-radius: .6r
 footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
 @media (max-width: 40rem) { main { padding-top: 2rem; } table { font-size: .85rem; }
   th, td { padding: .45rem .4rem; } td:first-child { white-space: normal; } }
-@media print { body { background: #fff; font-size: 11pt; } main { padding: 0; max-width: none; }
-  section { break-inside: auto; } table, figure, pre { break-inside: avoid; }
+@media print { body { background: #fff; font-size: 10pt; } main { padding: 0; max-width: none; }
+  dl { grid-template-columns: repeat(3, 1fr); } .scroll { overflow: visible; }
+  table { font-size: .85rem; } section { margin-top: 1.5rem; padding-top: 1.2rem; }
+  table, figure, pre { break-inside: avoid; }
   h2 { break-after: avoid; } }
 """
 
