@@ -173,7 +173,11 @@ BAD_PARAMETERS = [
     ({"order": 7}, r"order is 7, but must be one of"),
     ({"loss": "cubic"}, r"loss is 'cubic', but must be one of"),
     ({"curvature": -2}, r"curvature is -2, but must be a number above 0"),
-    ({"tangent_dim": 4}, r"tangent_dim is 4, but must be an integer from 1 to 3"),
+    ({"tangent_dim": 3}, r"tangent_dim is 3, but must be an integer from 1 to 2"),
+    (
+        {"tangent_dim": 4, "weighting": "split_tangent"},
+        r"tangent_dim is 4, but must be an integer from 1 to 3",
+    ),
     ({"lipschitz": -1.0}, r"lipschitz is -1.0, but must be a number of 0 or more"),
     ({"metric": "odd"}, r"metric is 'odd', but must be one of 'euclidean'"),
     ({"index": "magic"}, r"index is 'magic', but must be one of 'auto', 'kd_tree', 'brute'"),

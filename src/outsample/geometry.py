@@ -12,30 +12,6 @@ from outsample.records import Frames, Neighbors
 EXPLAINED = 0.95
 
 
-def neighborhood_lengths(near: Neighbors, radius: float | None) -> np.ndarray:
-    """Length scale of each neighbourhood: the radius, or the farthest neighbour if beyond it.
-
-    Parameters
-    ----------
-    near : Neighbors
-        Neighbourhoods.
-    radius : float or None
-        The radius that was searched, None for a number of neighbours.
-
-    Returns
-    -------
-    ndarray of shape (q,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> near = Neighbors(np.array([0, 2]), np.array([4, 7]), np.array([1.0, 3.0]), np.array([2]))
-    >>> neighborhood_lengths(near, None), neighborhood_lengths(near, 5.0)
-    (array([3.]), array([5.]))
-    """
-    return np.maximum(near.distances[near.indptr[1:] - 1], radius or 0.0)
-
-
 def image_frames(
     Y: np.ndarray, near: Neighbors, lengths: np.ndarray, n_jobs: int | None = None
 ) -> Frames:
@@ -137,3 +113,26 @@ def typical_curvature(lengths: np.ndarray, spread: np.ndarray | None) -> float:
     if not useful.any():
         return 1.0
     return float(np.median(np.sqrt(lengths[useful]) / np.sqrt(scale[useful])))
+
+
+def ambient_dimension(X: np.ndarray, near: Neighbors) -> int:
+    """Dimension of the manifold: like `tangent_dimension`, of neighbourhoods of the points.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, D)
+        Training points.
+    near : Neighbors
+        Neighbourhoods of some of them, all of one size.
+
+    Returns
+    -------
+    int
+        Between 1 and D.
+    """
+    q = len(near.inside)
+    clouds = X[near.indices].reshape(q, -1, X.shape[1])
+    clouds = clouds - clouds.mean(axis=1, keepdims=True)
+    sizes = np.abs(clouds).max(axis=(1, 2), keepdims=True)
+    clouds = clouds / np.where(sizes > 0, sizes, 1.0)
+    return tangent_dimension(np.linalg.svd(clouds, compute_uv=False))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from outsample._kernels import absolute, polynomial
 from outsample._kernels import gls as kernels
 from outsample._parallel import over_rows
 from outsample.records import Neighbors, Weights
@@ -42,6 +43,85 @@ def solve(
         weights.axes,
         coordinates,
     )
+    return coordinates
+
+
+def solve_absolute(
+    Y: np.ndarray, near: Neighbors, weights: Weights, n_jobs: int | None = None
+) -> np.ndarray:
+    """Weighted geometric median: minimise ``sum_j sqrt(e_j' w_j e_j)`` instead of its squares.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n, d)
+        Images of the training points.
+    near : Neighbors
+        Neighbourhoods of the queries.
+    weights : Weights
+        The blocks ``w_j``.
+    n_jobs : int or None
+        Threads.
+
+    Returns
+    -------
+    ndarray of shape (q, d)
+    """
+    coordinates = solve(Y, near, weights, n_jobs)
+    over_rows(
+        absolute.solve_absolute, len(coordinates), n_jobs, Y, near.indptr, near.indices,
+        weights.sigma, weights.axes, weights.per_point, coordinates,
+    )  # fmt: skip
+    return coordinates
+
+
+def solve_polynomial(
+    X: np.ndarray,
+    Y: np.ndarray,
+    Q: np.ndarray,
+    near: Neighbors,
+    weights: Weights,
+    reach: np.ndarray,
+    order: int,
+    tangent_dim: int,
+    loss: str,
+    n_jobs: int | None = None,
+) -> np.ndarray:
+    """Value at each query of a weighted polynomial fit in tangent coordinates.
+
+    Moving least squares: Eq. 2.5 with the polynomial ``p(V'(x_j - x))`` of degree ``order`` in
+    place of the constant, V the local PCA frame of the neighbours in the ambient space.
+
+    Parameters
+    ----------
+    X, Y : ndarrays of shape (n, D) and (n, d)
+        Training points and images.
+    Q : ndarray of shape (q, D)
+        Queries.
+    near : Neighbors
+        Their neighbourhoods.
+    weights : Weights
+        The blocks ``w_j``.
+    reach : ndarray of shape (q,)
+        Distance at which a neighbour's weight has fallen to 0.
+    order : {1, 2}
+        Degree.
+    tangent_dim : int
+        Dimension of the frame.
+    loss : {"squared", "absolute"}
+        What is summed over the neighbours.
+    n_jobs : int or None
+        Threads.
+
+    Returns
+    -------
+    ndarray of shape (q, d)
+    """
+    coordinates = np.empty((len(Q), Y.shape[1]))
+    over_rows(
+        polynomial.solve_polynomial, len(Q), n_jobs, X, Q, Y, near.indptr, near.indices,
+        near.distances, weights.sigma, weights.axes, weights.per_point, reach, order, tangent_dim,
+        loss == "absolute", coordinates,
+    )  # fmt: skip
     return coordinates
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from outsample import bounds, geometry, gls
+from outsample import bounds, calibration, gls
 from outsample._validation import (
     check_choice,
     check_jobs,
@@ -18,15 +18,29 @@ from outsample._validation import (
     check_queries,
     check_training,
 )
+from outsample.calibration import ErrorBars
+from outsample.covariance import KINDS, UNIT_NEIGHBOR, Correlated
+from outsample.model import Map, Model, Weighting, neighbor_weights, solve
+from outsample.neighborhoods import Around, Search
 from outsample.neighbors import INDEXES, NeighborIndex
-from outsample.records import Frames, Neighbors, Placement, Weights
-from outsample.weights import WEIGHTINGS, Settings, function_weights
+from outsample.records import Placement
+from outsample.selection import (
+    GLOBAL_ROWS,
+    WIDE,
+    Chooser,
+    Given,
+    LeftOut,
+    Trial,
+    mean_error,
+    sample_rows,
+)
+from outsample.weights import WEIGHTINGS, InverseDistance
 
-# Constants of the map (curvature, dimension, Lipschitz) are estimated on so many training rows.
-SAMPLE_ROWS = 2000
+# The curvature, the error bars and K are estimated on so many training rows.
+SAMPLE_ROWS = 1500
 CHUNK_ROWS = 4096
-DEFAULT_NEIGHBORS = 10
-WITH_FRAMES = {"tangent", "split_tangent"}
+# The Lipschitz constant looks at no fewer neighbours than this.
+LIPSCHITZ_NEIGHBORS = 10
 
 
 class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -119,19 +133,20 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     embedding_: np.ndarray
     index_: NeighborIndex
-    n_neighbors_: int
-    weighting_: str | Callable[[np.ndarray], np.ndarray]
-    curvature_: float
-    tangent_dim_: int
+    search_: Search
+    model_: Model
+    map_: Map
+    selection_: list[Trial]
+    loo_error_: float
+    error_bars_: ErrorBars
     lipschitz_: float
-    frames_: Frames
 
     def __init__(
         self,
         *,
         n_neighbors: int | Literal["auto"] = "auto",
         radius: float | None = None,
-        weighting: str | Callable[[np.ndarray], np.ndarray] = "auto",
+        weighting: Weighting = "auto",
         order: int | Literal["auto"] = "auto",
         loss: str = "auto",
         curvature: float | Literal["auto"] = "auto",
@@ -178,15 +193,15 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self
         """
         X, Y = check_training(self, X, y)
-        self._check_parameters(len(X), Y.shape[1])
+        n, d = len(X), Y.shape[1]
+        given = self._given(n, d)
         self.embedding_ = Y
         self.index_ = NeighborIndex(X, self.index, self.n_jobs)
-        self.weighting_ = "tangent" if self.weighting == "auto" else self.weighting
-        self.order_, self.loss_ = 0, "squared"
-        self.n_neighbors_ = self._least_neighbors()
-        self._estimate_constants()
-        rows = self.index_.X if self.weighting_ == "local_tangent" else self.index_.X[:0]
-        self.frames_ = self._frames(rows, self._neighborhoods(rows))
+        self.search_ = Search(self.index_, self.radius, self.tangent_radius, min(n, d + 1))
+        curvature = None if self.curvature == "auto" else float(self.curvature)
+        left_out = self._choose(Chooser(self.search_, Y, curvature, self.n_jobs), given)
+        self.loo_error_ = mean_error(Y, left_out)
+        self._calibrate(left_out)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -204,9 +219,8 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         check_is_fitted(self)
         X, dtype = check_queries(self, X)
-        return np.concatenate([self._solve(rows)[2] for rows in _chunks(X)]).astype(
-            dtype, copy=False
-        )
+        parts = [self._coordinates(rows) for rows in _chunks(X)]
+        return np.concatenate(parts).astype(dtype, copy=False)
 
     def place(self, X: Any) -> Placement:
         """Coordinates of new points with what is known about their quality.
@@ -226,100 +240,166 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return Placement(*(np.concatenate(field) for field in zip(*parts, strict=True)))
 
     @property
+    def n_neighbors_(self) -> int:
+        """Number of neighbours in use, or the least number in a ball."""
+        return self.model_.n_neighbors
+
+    @property
+    def weighting_(self) -> Weighting:
+        """Weighting in use."""
+        return self.model_.weighting
+
+    @property
+    def order_(self) -> int:
+        """Degree of the local polynomial in use."""
+        return self.model_.order
+
+    @property
+    def loss_(self) -> str:
+        """Loss in use."""
+        return self.model_.loss
+
+    @property
+    def tangent_dim_(self) -> int:
+        """Tangent dimension in use."""
+        return self.model_.tangent_dim
+
+    @property
+    def curvature_(self) -> float:
+        """The paper's c in use."""
+        return self.map_.curvature
+
+    @property
     def _n_features_out(self) -> int:
         return self.embedding_.shape[1]
 
-    def _solve(self, X: np.ndarray) -> tuple[Neighbors, Weights, np.ndarray]:
-        near = self._neighborhoods(X)
-        if callable(self.weighting_):
-            weights = function_weights(self.weighting_, near, self.n_jobs)
-        else:
-            frames = self._frames(X, near) if self.weighting_ in WITH_FRAMES else self.frames_
-            settings = Settings(self.curvature_, self.tangent_dim_)
-            weights = WEIGHTINGS[self.weighting_](near, frames, settings, self.n_jobs)
-        return near, weights, gls.solve(self.embedding_, near, weights, self.n_jobs)
+    def _around(self, X: np.ndarray) -> Around:
+        """Neighbourhoods; a process over all points is judged by its nearest ones."""
+        k = self.model_.n_neighbors
+        if self.map_.process is not None:
+            k = min(k, UNIT_NEIGHBOR)
+        return self.search_.around(X, k)
+
+    def _coordinates(self, X: np.ndarray) -> np.ndarray:
+        around = None if self.map_.process is not None else self._around(X)
+        return solve(self.model_, self.map_, X, around, self.n_jobs)
 
     def _place(self, X: np.ndarray, dtype: np.dtype) -> Placement:
-        near, weights, coordinates = self._solve(X)
-        residual, dispersion = gls.disagreement(
-            self.embedding_, near, weights, coordinates, self.n_jobs
-        )
-        # The certificate speaks of the coordinates as they are handed out.
+        Y, around, n_jobs = self.embedding_, self._around(X), self.n_jobs
+        near = around.near
+        coordinates = solve(self.model_, self.map_, X, around, n_jobs)
+        weights = neighbor_weights(self.model_, self.map_, around, n_jobs)
+        residual, dispersion = gls.disagreement(Y, near, weights, coordinates, n_jobs)
+        # The certificate and the bar speak of the coordinates as they are handed out.
         coordinates = coordinates.astype(dtype, copy=False)
-        bound = bounds.certificates(
-            self.embedding_, near, self.lipschitz_, coordinates.astype(np.float64), self.n_jobs
-        )
-        return Placement(coordinates, residual, dispersion, bound, near.inside)
+        wide = coordinates.astype(np.float64, copy=False)
+        spread = calibration.image_spread(Y, near, wide, n_jobs)
+        bars = calibration.radii(self.error_bars_, spread, near.distances[near.indptr[:-1]])
+        bound = bounds.certificates(Y, near, self.lipschitz_, wide, n_jobs)
+        return Placement(coordinates, bars, residual, dispersion, bound, near.inside)
 
-    def _neighborhoods(self, X: np.ndarray) -> Neighbors:
-        if self.radius is None:
-            return self.index_.nearest(X, self.n_neighbors_)
-        return self.index_.ball(X, self.radius, self.n_neighbors_)
-
-    def _frames(self, X: np.ndarray, near: Neighbors) -> Frames:
-        """Local PCA of the images around X: within ``tangent_radius``, or of the neighbours."""
-        radius = self.radius
-        if self.tangent_radius is not None:
-            radius = self.tangent_radius
-            n, d = self.embedding_.shape
-            near = self.index_.ball(X, radius, min(n, d + 1))
-        lengths = geometry.neighborhood_lengths(near, radius)
-        return geometry.image_frames(self.embedding_, near, lengths, self.n_jobs)
-
-    def _least_neighbors(self) -> int:
-        n, d = self.embedding_.shape
-        if self.n_neighbors != "auto":
-            return int(self.n_neighbors)
-        return min(n, DEFAULT_NEIGHBORS if self.radius is None else d)
-
-    def _estimate_constants(self) -> None:
-        """Set c, the tangent dimension and K, from a bounded sample of training rows."""
+    def _choose(self, chooser: Chooser, given: Given) -> LeftOut:
+        """Set the model and its map; return training rows placed by the others."""
         n = len(self.embedding_)
-        rows = np.arange(n)
-        if n > SAMPLE_ROWS:
-            rows = np.sort(np.random.default_rng(0).choice(n, SAMPLE_ROWS, replace=False))
-        X = self.index_.X[rows]
-        near = self._neighborhoods(X)
-        frames = self._frames(X, near)
-        lengths = geometry.neighborhood_lengths(near, self.radius)
-        if self.tangent_dim == "auto":
-            self.tangent_dim_ = geometry.tangent_dimension(frames.spread)
+        self.selection_ = []
+        if given.n_neighbors == n and self._may_be_process(given):
+            return self._choose_process(chooser, given)
+        if None in given or given.weighting == "correlated":
+            self.selection_ = chooser.choose(given)
+            self.model_ = self.selection_[0].model
         else:
-            self.tangent_dim_ = self.tangent_dim
-        if self.curvature == "auto":
-            # Across the tangent, "split_tangent" compares with r^2 instead of r^2 C.
-            spread = None if self.weighting_ == "split_tangent" else frames.spread
-            self.curvature_ = geometry.typical_curvature(lengths, spread)
-        else:
-            self.curvature_ = float(self.curvature)
-        if self.lipschitz != "auto":
-            self.lipschitz_ = float(self.lipschitz)
-        else:
-            # Never of fewer rows than the default, and one more for the row itself.
-            near = self.index_.nearest(X, min(n, 1 + max(self.n_neighbors_, DEFAULT_NEIGHBORS)))
-            estimates = bounds.lipschitz_estimates(self.embedding_, rows, near, self.n_jobs)
-            self.lipschitz_ = float(estimates.max())
+            self.model_ = Model(*given)  # type: ignore[arg-type]  # nothing is None here
+        rows = sample_rows(n, SAMPLE_ROWS)
+        left_out = chooser.leave_out(self.model_, rows)
+        self.map_ = chooser.prepare(self.model_, left_out.around)
+        smooth = isinstance(self.model_.weighting, Correlated) and self.model_.n_neighbors >= WIDE
+        given_k = given.n_neighbors is not None or isinstance(given.weighting, Correlated)
+        if smooth and not given_k and n <= GLOBAL_ROWS and self._may_be_process(given):
+            trial, process, all_left_out = chooser.try_process()
+            place = 0 if trial.error < self.selection_[0].error else len(self.selection_)
+            self.selection_.insert(place, trial)
+            if place == 0:
+                self.model_, left_out = trial.model, all_left_out
+                self.map_ = self.map_._replace(process=process)
+        return left_out
 
-    def _check_parameters(self, n: int, d: int) -> None:
+    def _choose_process(self, chooser: Chooser, given: Given) -> LeftOut:
+        """All training points as neighbours: one Gaussian process, factored once."""
+        n = len(self.embedding_)
+        if n > GLOBAL_ROWS:
+            raise ValueError(
+                f"n_neighbors is {n}, all training points, but correlated errors can take at most "
+                f"{GLOBAL_ROWS} at once; give fewer n_neighbors."
+            )
+        settings = given.weighting
+        if isinstance(settings, Correlated):
+            process, left_out = chooser.fit_process(settings)
+        else:
+            trial, process, left_out = chooser.try_process()
+            self.selection_, settings = [trial], trial.model.weighting
+        self.model_ = Model(settings, n, 0, "squared", given.tangent_dim or 1)
+        self.map_ = chooser.prepare(self.model_, left_out.around)._replace(process=process)
+        return left_out
+
+    def _may_be_process(self, given: Given) -> bool:
+        open_or_correlated = given.weighting is None or given.weighting == "correlated"
+        correlated = open_or_correlated or isinstance(given.weighting, Correlated)
+        plain = given.order in (None, 0) and given.loss in (None, "squared")
+        return correlated and plain and self.radius is None
+
+    def _calibrate(self, left_out: LeftOut) -> None:
+        """Set K and the error bars, from training rows placed by the others."""
+        Y, rows, near = self.embedding_, left_out.rows, left_out.around.near
+        n = len(Y)
+        # Never of fewer rows than these, and one more for the row itself.
+        k = min(n, 1 + max(min(self.n_neighbors_, WIDE), LIPSCHITZ_NEIGHBORS))
+        close = self.index_.nearest(self.index_.X[rows], k)
+        slopes = bounds.lipschitz_estimates(Y, rows, close, self.n_jobs)
+        self.lipschitz_ = float(slopes.max() if self.lipschitz == "auto" else self.lipschitz)
+        errors = np.linalg.norm(left_out.coordinates - Y[rows], axis=1)
+        spread = calibration.image_spread(Y, near, left_out.coordinates, self.n_jobs)
+        nearest = near.distances[near.indptr[:-1]]
+        self.error_bars_ = calibration.calibrate(errors, spread, nearest, slopes)
+
+    def _given(self, n: int, d: int) -> Given:
+        """Check the parameters; None where the choice is left to the data."""
         if self.n_neighbors != "auto":
             check_number("n_neighbors", self.n_neighbors, 1, n, whole=True)
         if self.radius is not None:
             check_number("radius", self.radius, 0, np.inf, open_below=True)
         if self.tangent_radius is not None:
             check_number("tangent_radius", self.tangent_radius, 0, np.inf, open_below=True)
-        if not callable(self.weighting):
-            check_choice("weighting", self.weighting, ["auto", *WEIGHTINGS])
-        check_choice("order", self.order, ["auto", 0])
-        check_choice("loss", self.loss, ["auto", "squared"])
+        self._check_weighting()
+        check_choice("order", self.order, ["auto", 0, 1, 2])
+        check_choice("loss", self.loss, ["auto", "squared", "absolute"])
         if self.curvature != "auto":
             check_number("curvature", self.curvature, 0, np.inf, open_below=True)
         if self.tangent_dim != "auto":
-            check_number("tangent_dim", self.tangent_dim, 1, d, whole=True)
+            most = d if self.weighting == "split_tangent" else self.n_features_in_
+            check_number("tangent_dim", self.tangent_dim, 1, most, whole=True)
         if self.lipschitz != "auto":
             check_number("lipschitz", self.lipschitz, 0, np.inf)
         check_choice("metric", self.metric, ["euclidean"])
         check_choice("index", self.index, ["auto", *INDEXES])
         check_jobs(self.n_jobs)
+        return Given(
+            None if self.weighting == "auto" else self.weighting,
+            None if self.n_neighbors == "auto" else self.n_neighbors,
+            None if self.order == "auto" else self.order,
+            None if self.loss == "auto" else self.loss,
+            None if self.tangent_dim == "auto" else self.tangent_dim,
+        )
+
+    def _check_weighting(self) -> None:
+        weighting = self.weighting
+        if isinstance(weighting, InverseDistance):
+            check_number("weighting.power", weighting.power, 0, 1000, open_below=True)
+        elif isinstance(weighting, Correlated):
+            check_choice("weighting.covariance", weighting.covariance, KINDS)
+            check_number("weighting.length", weighting.length, 0, np.inf, open_below=True)
+            check_number("weighting.nugget", weighting.nugget, 0, np.inf)
+        elif not callable(weighting):
+            check_choice("weighting", weighting, ["auto", *WEIGHTINGS, "correlated"])
 
 
 def _chunks(X: np.ndarray) -> Iterator[np.ndarray]:

@@ -17,6 +17,23 @@ from outsample.records import Frames, Neighbors, Weights
 NO_AXES = np.empty((0, 0, 0))
 
 
+class InverseDistance(NamedTuple):
+    """Weighting ``w_j = r_j^-power I``: ``"distance"`` is power 2, the paper's normal one is 4.
+
+    Attributes
+    ----------
+    power : float
+        How steeply the weight falls; above 0.
+
+    Examples
+    --------
+    >>> from outsample import PCAExtension
+    >>> steep = PCAExtension(weighting=InverseDistance(6), order=0, loss="squared")
+    """
+
+    power: float = 2.0
+
+
 class Settings(NamedTuple):
     """What a fitted extension knows beyond the neighbourhood.
 
@@ -52,7 +69,28 @@ def distance_weights(
     -------
     Weights
     """
-    return _isotropic(near, near.distances, n_jobs)
+    return power_weights(InverseDistance(2.0), near, n_jobs)
+
+
+def power_weights(
+    weighting: InverseDistance, near: Neighbors, n_jobs: int | None = None
+) -> Weights:
+    """``w_j = r_j^-p I``.
+
+    Parameters
+    ----------
+    weighting : InverseDistance
+        The power p.
+    near : Neighbors
+        Neighbourhoods.
+    n_jobs : int or None
+        Threads.
+
+    Returns
+    -------
+    Weights
+    """
+    return _isotropic(near, near.distances, weighting.power / 2, n_jobs)
 
 
 def function_weights(function: Callable, near: Neighbors, n_jobs: int | None = None) -> Weights:
@@ -89,7 +127,7 @@ def function_weights(function: Callable, near: Neighbors, n_jobs: int | None = N
                 "weights must be 0 or more."
             )
         deviations = 1.0 / np.sqrt(values)
-    return _isotropic(near, deviations, n_jobs)
+    return _isotropic(near, deviations, 1.0, n_jobs)
 
 
 def tangent_weights(
@@ -193,11 +231,14 @@ def _tangent(
     return Weights(sigma, exponent, frames.axes, per_point)
 
 
-def _isotropic(near: Neighbors, deviations: np.ndarray, n_jobs: int | None) -> Weights:
+def _isotropic(
+    near: Neighbors, deviations: np.ndarray, power: float, n_jobs: int | None
+) -> Weights:
     sigma, exponent = _empty(near, 1)
     over_rows(
-        kernels.isotropic_sigma, len(exponent), n_jobs, near.indptr, deviations, sigma, exponent
-    )
+        kernels.isotropic_sigma, len(exponent), n_jobs, near.indptr, deviations, power, sigma,
+        exponent,
+    )  # fmt: skip
     return Weights(sigma, exponent, NO_AXES, False)
 
 

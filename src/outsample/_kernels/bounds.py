@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 from outsample._kernels.search import distance
@@ -32,3 +33,18 @@ def certificates(start, stop, Y, indptr, indices, distances, lipschitz, coordina
                     reach += 4.0 * EPSILON * abs(Y[indices[j], a])
             bound[i] = min(bound[i], reach)
         bound[i] *= 1.0 + 1e-12  # rounding must not take the promise away
+
+
+@njit(cache=True, nogil=True)
+def image_spread(start, stop, Y, indptr, indices, most, coordinates, spread):
+    """Root mean square distance of the nearest images, at most ``most``, from the placement."""
+    for i in range(start, stop):
+        last = min(indptr[i] + most, indptr[i + 1])
+        lengths = 0.0
+        largest = 0.0
+        for j in range(indptr[i], last):
+            largest = max(largest, distance(coordinates[i], Y[indices[j]]))
+        for j in range(indptr[i], last):
+            if largest > 0.0:
+                lengths += (distance(coordinates[i], Y[indices[j]]) / largest) ** 2
+        spread[i] = largest * np.sqrt(lengths / (last - indptr[i]))

@@ -31,21 +31,24 @@ def smallest_positive(values):
 
 
 @njit(cache=True, nogil=True)
-def isotropic_sigma(start, stop, indptr, deviations, sigma, exponent):
-    """Deviations that do not depend on direction: Eq. 4.3 when they are the distances."""
+def isotropic_sigma(start, stop, indptr, deviations, power, sigma, exponent):
+    """Deviations to a power, the same in every direction: Eq. 4.3 for distances to the power 1."""
     for i in range(start, stop):
         unit = smallest_positive(deviations[indptr[i] : indptr[i + 1]])
-        power = math.frexp(unit)[1]
-        exponent[i] = power
+        scale = 1.0
+        if unit > 0.0:
+            whole = power * math.log2(unit)
+            exponent[i] = math.floor(whole)
+            scale = 2.0 ** (whole - math.floor(whole))
         for j in range(indptr[i], indptr[i + 1]):
             if deviations[j] == 0.0:
                 sigma[j, 0] = 0.0
             elif unit == 0.0:  # every weight vanished: the nearest ones decide
                 sigma[j, 0] = 1.0 if deviations[j] == deviations[indptr[i]] else WEIGHTLESS
-            elif deviations[j] < unit * WEIGHTLESS:
-                sigma[j, 0] = math.ldexp(deviations[j], -power)
             else:
-                sigma[j, 0] = WEIGHTLESS
+                ratio = deviations[j] / unit
+                heavy = ratio < WEIGHTLESS ** (1.0 / max(power, 1.0))
+                sigma[j, 0] = scale * ratio**power if heavy else WEIGHTLESS
 
 
 @njit(cache=True, nogil=True)

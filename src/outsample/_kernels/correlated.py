@@ -1,0 +1,189 @@
+"""Least squares with correlated errors: local and global Gaussian-process extension."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from outsample._kernels.gls import place_on_coincident
+from outsample._kernels.linear_algebra import cholesky_solve
+from outsample._kernels.search import distance
+from outsample._kernels.tangent import fill_design, polynomial_terms, tangent_coordinates
+
+LINEAR, MATERN52, GAUSSIAN = 0, 1, 2
+# A pivot this small, relative to its diagonal entry, belongs to a neighbour that says nothing
+# beyond the nearer ones.
+LEAST_PIVOT = 1e-13
+
+
+@njit(cache=True, nogil=True)
+def variogram(kind, h):
+    """Half the mean square difference of the map at two points h length scales apart."""
+    if kind == LINEAR:
+        return h
+    if kind == MATERN52:
+        s = math.sqrt(5.0) * h
+        if s < 1e-2:  # the closed form cancels
+            tail = 1.0 / 24.0 - s * (1.0 / 45.0 - s * (1.0 / 144.0 - s / 630.0))
+            return s * s * (1.0 / 6.0 - s * s * tail)
+        return 1.0 - (1.0 + s + s * s / 3.0) * math.exp(-s)
+    return -math.expm1(-h * h)
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def factor_covariance(G):
+    """Cholesky factor in place; a dependent row gets no weight instead of a division by 0."""
+    k = G.shape[0]
+    for j in range(k):
+        diagonal = G[j, j]
+        for a in range(j):
+            G[j, j] -= G[j, a] * G[j, a]
+        if G[j, j] <= LEAST_PIVOT * diagonal:
+            G[j, j] = 1e150
+        else:
+            G[j, j] = math.sqrt(G[j, j])
+        for i in range(j + 1, k):
+            total = 0.0  # reassociated sums run in vector registers, the same way every time
+            for a in range(j):
+                total += G[i, a] * G[j, a]
+            G[i, j] = (G[i, j] - total) / G[j, j]
+
+
+@njit(cache=True, nogil=True)
+def solve_lower(L, B):
+    """Solve ``L Z = B`` in place for all columns of B."""
+    k, m = B.shape
+    for i in range(k):
+        for a in range(i):
+            factor = L[i, a]
+            for c in range(m):
+                B[i, c] -= factor * B[a, c]
+        for c in range(m):
+            B[i, c] /= L[i, i]
+
+
+@njit(cache=True, nogil=True)
+def solve_correlated(
+    start, stop, X, Q, Y, indptr, indices, distances, units, sigma, kept, kind, length, nugget,
+    order, tangent_dim, coordinates,
+):  # fmt: skip
+    """Eq. 2.3 with the full covariance of the neighbours' errors, and a polynomial drift.
+
+    The error of neighbour i is the change of the map from it to the query, so that errors i and j
+    have covariance ``g(r_i) + g(r_j) - g(r_ij)``, g the variogram, plus the nugget for i = j.
+    Neighbours with ``kept`` False are passed over.
+    """
+    d = Y.shape[1]
+    for i in range(start, stop):
+        first, last = indptr[i], indptr[i + 1]
+        out = coordinates[i]
+        if place_on_coincident(Y, indices, sigma, first, last, out):
+            continue
+        k = 0
+        for j in range(first, last):
+            k += kept[j]
+        rows = np.empty(k, dtype=np.int64)
+        near = np.empty(k)
+        apart = np.empty(k)
+        unit = length * units[i]
+        at = 0
+        for j in range(first, last):
+            if kept[j]:
+                rows[at] = indices[j]
+                apart[at] = distances[j]
+                near[at] = variogram(kind, distances[j] / unit)
+                at += 1
+        G = np.empty((k, k))
+        for a in range(k):
+            for b in range(a):
+                between = distance(X[rows[a]], X[rows[b]])
+                G[a, b] = near[a] + near[b] - variogram(kind, between / unit)
+            G[a, a] = 2.0 * near[a] + nugget
+        t = min(tangent_dim, X.shape[1])
+        degree = order
+        while degree > 0 and k <= polynomial_terms(degree, t):
+            degree -= 1
+        T = np.empty((k, t if degree > 0 else 0))
+        if degree > 0:
+            tangent_coordinates(X, Q[i], rows, apart[k - 1], T)
+        p = polynomial_terms(degree, t)
+        sides = np.empty((k, p + d))
+        fill_design(T, degree, sides[:, :p])
+        for a in range(k):
+            for b in range(d):
+                sides[a, p + b] = Y[rows[a], b] - Y[rows[0], b]
+        factor_covariance(G)
+        solve_lower(G, sides)
+        while True:
+            total = np.zeros((p, p))
+            for a in range(k):
+                for u in range(p):
+                    for v in range(u + 1):
+                        total[u, v] += sides[a, u] * sides[a, v]
+            # Only the constant's coefficient is wanted: row 0 of the inverse, times the right side.
+            first_row = np.zeros(p)
+            first_row[0] = 1.0
+            if p == 1 or cholesky_solve(total, first_row):
+                break
+            p = 1
+        if p == 1:
+            first_row = np.ones(1) / total[0, 0]
+        for b in range(d):
+            value = 0.0
+            for a in range(k):
+                for u in range(p):
+                    value += first_row[u] * sides[a, u] * sides[a, sides.shape[1] - d + b]
+            out[b] = Y[rows[0], b] + value
+
+
+@njit(cache=True, nogil=True)
+def agree_with_consensus(start, stop, Y, indptr, indices, consensus, closest, tolerance, kept):
+    """Mark the neighbours whose images are near the consensus.
+
+    Near means within ``tolerance`` times the median distance of the ``closest`` nearest ones.
+    """
+    for i in range(start, stop):
+        first, last = indptr[i], indptr[i + 1]
+        count = min(closest, last - first)
+        lengths = np.empty(last - first)
+        for j in range(first, last):
+            lengths[j - first] = distance(Y[indices[j]], consensus[i])
+        limit = tolerance * np.median(lengths[:count])
+        best = 0
+        for j in range(last - first):
+            kept[first + j] = lengths[j] <= limit
+            if lengths[j] < lengths[best]:
+                best = j
+        kept[first + best] = True
+
+
+@njit(cache=True, nogil=True)
+def predict_global(start, stop, X, Q, Y, unit, kind, mean, coefficients, coordinates):
+    """``mean - sum_j g(|x - x_j|) coefficients_j`` over all training points, g the variogram.
+
+    The coefficients sum to 0, so that the variogram does for the covariance. A query on training
+    points gets the mean of their images.
+    """
+    d = coefficients.shape[1]
+    for i in range(start, stop):
+        coordinates[i] = mean
+        anchor = -1
+        count = 0
+        for j in range(X.shape[0]):
+            apart = distance(Q[i], X[j])
+            if apart == 0.0:
+                if count == 0:
+                    anchor = j
+                    coordinates[i] = 0.0
+                for a in range(d):
+                    coordinates[i, a] += Y[j, a] - Y[anchor, a]
+                count += 1
+            elif count == 0:
+                value = variogram(kind, apart / unit)
+                for a in range(d):
+                    coordinates[i, a] -= value * coefficients[j, a]
+        if count > 0:
+            for a in range(d):
+                coordinates[i, a] = Y[anchor, a] + coordinates[i, a] / count

@@ -1,0 +1,200 @@
+"""Weighted least squares with a local polynomial (orders 1 and 2)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from outsample._kernels.gls import place_on_coincident
+from outsample._kernels.linear_algebra import cholesky_solve
+from outsample._kernels.tangent import fill_design, polynomial_terms, tangent_coordinates
+
+ITERATIONS = 50
+TOLERANCE = 1e-8
+# Relative ridge on all but the constant, enough to factor neighbourhoods that lie on a line.
+RIDGE = 1e-11
+
+
+@njit(cache=True, nogil=True)
+def add_blocks(
+    design, weights, sigma, first, axes, rows, per_point, i, least, errors, total, right
+):
+    """Set up normal equations for blocks that are not multiples of the identity: (p d) x (p d)."""
+    k, p = design.shape
+    d = errors.shape[1]
+    total[:] = 0.0
+    right[:] = 0.0
+    block = np.empty((d, d))
+    for j in range(k):
+        basis = axes[rows[j] if per_point else i]
+        block[:] = 0.0
+        for a in range(d):
+            weight = weights[j] * (least / sigma[first + j, a]) ** 2
+            for b in range(d):
+                for c in range(d):
+                    block[b, c] += weight * basis[b, a] * basis[c, a]
+        for u in range(p):
+            for b in range(d):
+                for c in range(d):
+                    right[u * d + b] += design[j, u] * block[b, c] * errors[j, c]
+                for v in range(u + 1):
+                    for c in range(d):
+                        total[u * d + b, v * d + c] += design[j, u] * design[j, v] * block[b, c]
+
+
+@njit(cache=True, nogil=True)
+def add_isotropic(design, weights, sigma, first, least, total):
+    """Weighted Gram matrix (p x p) of the design, shared by all columns of the images."""
+    k, p = design.shape
+    total[:] = 0.0
+    for j in range(k):
+        weight = weights[j] * (least / sigma[first + j, 0]) ** 2
+        for u in range(p):
+            for v in range(u + 1):
+                total[u, v] += weight * design[j, u] * design[j, v]
+
+
+@njit(cache=True, nogil=True)
+def fit_polynomial(design, weights, sigma, first, axes, rows, per_point, i, images, coefficients):
+    """Coefficients (p, d) of the weighted fit of images (k, d); False if it has none."""
+    k, p = design.shape
+    d = images.shape[1]
+    isotropic = sigma.shape[1] == 1
+    least = np.inf
+    for j in range(k):
+        for a in range(sigma.shape[1]):
+            least = min(least, sigma[first + j, a])
+    size = p if isotropic else p * d
+    inner = 1 if isotropic else d
+    total = np.empty((size, size))
+    work = np.empty((size, size))
+    right = np.empty(size)
+    if isotropic:
+        add_isotropic(design, weights, sigma, first, least, total)
+    else:
+        add_blocks(
+            design, weights, sigma, first, axes, rows, per_point, i, least, images, total, right
+        )
+    largest = 0.0
+    for u in range(inner, size):
+        largest = max(largest, total[u, u])
+    for u in range(inner, size):
+        total[u, u] += RIDGE * largest
+    if not isotropic:
+        if not cholesky_solve(total, right):
+            return False
+        for u in range(p):
+            for a in range(d):
+                coefficients[u, a] = right[u * d + a]
+        return True
+    for a in range(d):
+        work[:] = total
+        right[:] = 0.0
+        for j in range(k):
+            weight = weights[j] * (least / sigma[first + j, 0]) ** 2
+            for u in range(p):
+                right[u] += weight * design[j, u] * images[j, a]
+        if not cholesky_solve(work, right):
+            return False
+        for u in range(p):
+            coefficients[u, a] = right[u]
+    return True
+
+
+@njit(cache=True, nogil=True)
+def reweight(design, coefficients, images, sigma, first, axes, rows, per_point, i, taper, weights):
+    """Weights of the absolute loss: the taper over the Mahalanobis length of each residual."""
+    k, p = design.shape
+    d = images.shape[1]
+    isotropic = sigma.shape[1] == 1
+    error = np.empty(d)
+    lengths = np.empty(k)
+    largest = 0.0
+    for j in range(k):
+        for a in range(d):
+            error[a] = images[j, a]
+            for u in range(p):
+                error[a] -= design[j, u] * coefficients[u, a]
+        square = 0.0
+        for a in range(d):
+            along = error[a]
+            if not isotropic:
+                basis = axes[rows[j] if per_point else i]
+                along = 0.0
+                for b in range(d):
+                    along += basis[b, a] * error[b]
+            square += (along / sigma[first + j, 0 if isotropic else a]) ** 2
+        lengths[j] = np.sqrt(square)
+        largest = max(largest, lengths[j])
+    for j in range(k):
+        weights[j] = taper[j] / max(lengths[j], 1e-9 * largest) if largest > 0.0 else taper[j]
+
+
+@njit(cache=True, nogil=True)
+def solve_polynomial(
+    start, stop, X, Q, Y, indptr, indices, distances, sigma, axes, per_point, reach, order,
+    tangent_dim, absolute, coordinates,
+):  # fmt: skip
+    """Value at the query of the weighted polynomial fit over its neighbours.
+
+    ``reach`` is where the taper ``(1 - (r / reach)^2)^2`` ends, so that a neighbour enters with
+    weight 0. The order is lowered until the neighbours that still weigh outnumber the terms.
+    """
+    d = Y.shape[1]
+    for i in range(start, stop):
+        first, last = indptr[i], indptr[i + 1]
+        out = coordinates[i]
+        if place_on_coincident(Y, indices, sigma, first, last, out):
+            continue
+        k = last - first
+        rows = indices[first:last]
+        taper = np.ones(k)
+        heard = 0
+        for j in range(k):
+            ratio = distances[first + j] / reach[i]
+            taper[j] = (1.0 - ratio * ratio) ** 2 if ratio < 1.0 else 0.0
+            heard += taper[j] > 0.0
+        if heard == 0:
+            taper[:] = 1.0
+            heard = k
+        t = min(tangent_dim, X.shape[1])
+        T = np.empty((k, t))
+        tangent_coordinates(X, Q[i], rows, distances[last - 1], T)
+        images = np.empty((k, d))
+        for j in range(k):
+            for a in range(d):
+                images[j, a] = Y[rows[j], a] - Y[rows[0], a]
+        degree = order
+        while True:
+            while degree > 0 and heard <= polynomial_terms(degree, t):
+                degree -= 1
+            p = polynomial_terms(degree, t)
+            design = np.empty((k, p))
+            fill_design(T, degree, design)
+            coefficients = np.zeros((p, d))
+            weights = taper.copy()
+            sound = fit_polynomial(
+                design, weights, sigma, first, axes, rows, per_point, i, images, coefficients
+            )
+            if sound or degree == 0:
+                break
+            degree -= 1
+        value = coefficients[0].copy()
+        for _ in range(ITERATIONS if absolute else 0):
+            reweight(
+                design, coefficients, images, sigma, first, axes, rows, per_point, i, taper, weights
+            )
+            if not fit_polynomial(
+                design, weights, sigma, first, axes, rows, per_point, i, images, coefficients
+            ):
+                break
+            moved = 0.0
+            size = 0.0
+            for a in range(d):
+                moved = max(moved, abs(coefficients[0, a] - value[a]))
+                size = max(size, np.abs(images[:, a]).max())
+                value[a] = coefficients[0, a]
+            if moved <= TOLERANCE * size:
+                break
+        for a in range(d):
+            out[a] = Y[rows[0], a] + value[a]

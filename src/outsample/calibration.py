@@ -1,0 +1,138 @@
+"""Error bars: leave-one-out errors, scaled by the local spread, give a conformal radius."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from outsample._kernels import bounds as kernels
+from outsample._parallel import over_rows
+from outsample.records import Neighbors
+
+LEVEL = 0.9
+# Nearest images whose spread tells how rough the map is at a place.
+SPREAD_NEIGHBORS = 5
+
+
+class ErrorBars(NamedTuple):
+    """A calibrated scale for the errors of placements.
+
+    The radius is ``factor * (spread + floor) + slope * max(0, r_1 - farthest)``, with r_1 the
+    distance to the nearest training point: conformal among points like the training ones, and
+    growing by the map's typical slope beyond them.
+
+    Attributes
+    ----------
+    factor : float
+        Conformal quantile of leave-one-out error over spread.
+    floor : float
+        Least spread that counts, a tenth of the median.
+    slope : float
+        Typical image distance per ambient distance.
+    farthest : float
+        Largest distance of a training point from its nearest neighbour.
+    """
+
+    factor: float
+    floor: float
+    slope: float
+    farthest: float
+
+
+def conformal_quantile(scores: np.ndarray, level: float) -> float:
+    """Value that a new score stays below with probability ``level``, if exchangeable.
+
+    The ``ceil((s + 1) level)``-th smallest of s scores.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (s,)
+        Calibration scores.
+    level : float
+        Wanted coverage.
+
+    Returns
+    -------
+    float
+        The largest score where s is too small for the level.
+
+    Examples
+    --------
+    >>> conformal_quantile(np.arange(1.0, 10.0), 0.9)
+    9.0
+    """
+    rank = min(int(np.ceil((len(scores) + 1) * level)), len(scores))
+    return float(np.partition(scores, rank - 1)[rank - 1])
+
+
+def image_spread(
+    Y: np.ndarray, near: Neighbors, coordinates: np.ndarray, n_jobs: int | None = None
+) -> np.ndarray:
+    """Root mean square distance of the five nearest images from a placement.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n, d)
+        Images.
+    near : Neighbors
+        Neighbourhoods.
+    coordinates : ndarray of shape (q, d)
+        Placements.
+    n_jobs : int or None
+        Threads.
+
+    Returns
+    -------
+    ndarray of shape (q,)
+    """
+    spread = np.empty(len(coordinates))
+    over_rows(
+        kernels.image_spread, len(coordinates), n_jobs, Y, near.indptr, near.indices,
+        SPREAD_NEIGHBORS, coordinates, spread,
+    )  # fmt: skip
+    return spread
+
+
+def calibrate(
+    errors: np.ndarray, spread: np.ndarray, nearest: np.ndarray, slopes: np.ndarray
+) -> ErrorBars:
+    """Make error bars from leave-one-out errors.
+
+    Parameters
+    ----------
+    errors, spread, nearest : ndarrays of shape (s,)
+        Of training rows placed by the others: the error, the spread of the nearest images, the
+        distance to the nearest other row.
+    slopes : ndarray of shape (s,)
+        Local Lipschitz estimates.
+
+    Returns
+    -------
+    ErrorBars
+    """
+    floor = 0.1 * float(np.median(spread))
+    if floor == 0.0:
+        floor = float(spread.max()) or 1.0
+    factor = conformal_quantile(errors / (spread + floor), LEVEL)
+    return ErrorBars(factor, floor, float(np.median(slopes)), float(nearest.max()))
+
+
+def radii(bars: ErrorBars, spread: np.ndarray, nearest: np.ndarray) -> np.ndarray:
+    """Error bars of placements.
+
+    Parameters
+    ----------
+    bars : ErrorBars
+        Calibrated.
+    spread, nearest : ndarrays of shape (q,)
+        Spread of the nearest images, distance to the nearest training point.
+
+    Returns
+    -------
+    ndarray of shape (q,)
+    """
+    beyond = np.maximum(nearest - bars.farthest, 0.0)
+    with np.errstate(over="ignore"):  # the largest double stands for anything beyond it
+        bar = bars.factor * (spread + bars.floor) + bars.slope * beyond
+    return np.minimum(bar, np.finfo(np.float64).max)

@@ -1,0 +1,445 @@
+"""Choice of the model on the user's own data, by leave-one-out over training points.
+
+A local method is left-one-out exactly by asking for one neighbour more and dropping the point
+itself. All candidates share one neighbour search. They are tried on a few rows first; the better
+ones go on to more rows, so that the cost is bounded whatever the size of the training set.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from outsample import covariance, geometry
+from outsample.covariance import Correlated, GlobalFit
+from outsample.model import Map, Model, Weighting, solve
+from outsample.neighborhoods import Around, Search
+from outsample.records import Frames, Neighbors
+from outsample.weights import InverseDistance
+
+# Rows of each round, and how many candidates stay for the next one.
+ROUNDS = ((150, 14), (500, 5), (2000, 1))
+# A candidate worse than the best by more than this factor does not go on.
+WORSE = 1.4
+# Candidates within this share of the best, or with errors below rounding, are tied.
+TIE = 1e-3
+ROUNDING = 1e-13
+# From this neighbourhood on, larger ones and the global process are tried as well.
+WIDE = 60
+WIDER = (120, 240)
+# Largest training set that is factored as a whole (the memory is its square); rows on which its
+# covariance is chosen, and rows for its leave-one-out error.
+GLOBAL_ROWS = 8192
+GLOBAL_TRIAL_ROWS = 1000
+GLOBAL_HELD_OUT = 1000
+
+PLAIN_SIZES = (5, 10, 15, 20, 30)
+POWERS = (4.0, 6.0)
+STEEP_POWERS = (8.0, 12.0, 16.0, 24.0)
+ROUGH = (Correlated("linear", 1.0, 0.0), Correlated("matern52", 4.0, 1e-3))
+SMOOTH = (
+    Correlated("matern52", 4.0, 1e-6),
+    Correlated("matern52", 16.0, 1e-9),
+    Correlated("gaussian", 4.0, 1e-9),
+    Correlated("gaussian", 8.0, 1e-10),
+)
+GLOBAL = (
+    *(Correlated("matern52", length, 1e-8) for length in (1.0, 2.0, 4.0, 8.0, 16.0)),
+    *(Correlated("gaussian", length, 1e-9) for length in (1.0, 2.0, 4.0, 8.0)),
+)
+
+
+class Trial(NamedTuple):
+    """One row of `PCAExtension.selection_`.
+
+    Attributes
+    ----------
+    model : Model
+        The candidate.
+    error : float
+        Mean leave-one-out error over the root mean square size of the map.
+    seconds : float
+        Time it took.
+    n_rows : int
+        Training rows it was tried on; only trials on equally many rows compare.
+    """
+
+    model: Model
+    error: float
+    seconds: float
+    n_rows: int
+
+
+class Given(NamedTuple):
+    """What the user fixed; None is left to the choice."""
+
+    weighting: Weighting | None
+    n_neighbors: int | None
+    order: int | None
+    loss: str | None
+    tangent_dim: int | None
+
+
+class LeftOut(NamedTuple):
+    """Training rows placed without themselves.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (s,)
+        The rows.
+    around : Around
+        Their neighbourhoods.
+    coordinates : ndarray of shape (s, d)
+        Where the others place them.
+    """
+
+    rows: np.ndarray
+    around: Around
+    coordinates: np.ndarray
+
+
+def map_size(Y: np.ndarray) -> float:
+    """Root mean square distance of the images from their mean; 1 for a constant map.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n, d)
+        Images.
+
+    Returns
+    -------
+    float
+    """
+    centered = Y - Y.mean(axis=0)
+    largest = np.abs(centered).max()
+    if largest == 0:
+        return 1.0
+    return float(largest * np.sqrt(((centered / largest) ** 2).sum(axis=1).mean()))
+
+
+def mean_error(Y: np.ndarray, left_out: LeftOut) -> float:
+    """Mean leave-one-out error over the size of the map.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n, d)
+        Images.
+    left_out : LeftOut
+        Rows placed without themselves.
+
+    Returns
+    -------
+    float
+    """
+    size = map_size(Y)
+    errors = (left_out.coordinates - Y[left_out.rows]) / size
+    return float(np.sqrt((errors**2).sum(axis=1)).mean())
+
+
+def sample_rows(n: int, count: int) -> np.ndarray:
+    """Pick training rows, the same ones every time, fewer being a part of more.
+
+    Parameters
+    ----------
+    n, count : int
+        Size of the training set and of the sample.
+
+    Returns
+    -------
+    ndarray of shape (min(n, count),)
+    """
+    return np.random.default_rng(0).permutation(n)[:count]
+
+
+class Chooser:
+    """Tries models on a map.
+
+    Parameters
+    ----------
+    search : Search
+        Finds neighbourhoods.
+    Y : ndarray of shape (n, d)
+        Images.
+    curvature : float or None
+        The paper's c; None estimates it.
+    n_jobs : int or None
+        Threads.
+    """
+
+    def __init__(
+        self, search: Search, Y: np.ndarray, curvature: float | None, n_jobs: int | None
+    ) -> None:
+        self.search, self.Y, self.curvature, self.n_jobs = search, Y, curvature, n_jobs
+        self.X = search.index.X
+        self._wide: tuple[np.ndarray, Neighbors] | None = None
+
+    def choose(self, given: Given) -> list[Trial]:
+        """Try the candidates that agree with what is given; the chosen one comes first.
+
+        Parameters
+        ----------
+        given : Given
+            What the user fixed.
+
+        Returns
+        -------
+        list of Trial
+            The chosen one, then the others by rows tried and error.
+        """
+        n = len(self.X)
+        candidates = list(self._candidates(given))
+        trials: dict[Model, Trial] = {}
+        for n_rows, stay in ROUNDS:
+            if len(candidates) == 1 and trials:
+                break
+            rows = sample_rows(n, n_rows)
+            tried = [self.try_model(model, rows) for model in candidates]
+            trials.update((trial.model, trial) for trial in tried)
+            best = min(trial.error for trial in tried)
+            tried = [trial for trial in tried if trial.error <= WORSE * best + ROUNDING]
+            tried.sort(key=lambda trial: trial.error)
+            candidates = [model for model in candidates if model in {t.model for t in tried[:stay]}]
+            if n_rows == ROUNDS[0][0]:
+                candidates += self._wider(candidates, given)
+            if len(rows) == n and n_rows > n:
+                break
+        table = sorted(trials.values(), key=lambda trial: (-trial.n_rows, trial.error))
+        last = [trial for trial in trials.values() if trial.n_rows == table[0].n_rows]
+        limit = table[0].error * (1 + TIE) + ROUNDING
+        chosen = next(trial for trial in last if trial.error <= limit)  # simplest first
+        return [chosen, *(trial for trial in table if trial is not chosen)]
+
+    def try_model(self, model: Model, rows: np.ndarray) -> Trial:
+        """Leave-one-out error of one model.
+
+        Parameters
+        ----------
+        model : Model
+            The candidate.
+        rows : ndarray of shape (s,)
+            Training rows to leave out, one at a time.
+
+        Returns
+        -------
+        Trial
+        """
+        begin = time.perf_counter()
+        left_out = self.leave_out(model, rows)
+        seconds = time.perf_counter() - begin
+        return Trial(model, mean_error(self.Y, left_out), seconds, len(rows))
+
+    def leave_out(self, model: Model, rows: np.ndarray) -> LeftOut:
+        """Place training rows by all others.
+
+        Parameters
+        ----------
+        model : Model
+            How.
+        rows : ndarray of shape (s,)
+            Which.
+
+        Returns
+        -------
+        LeftOut
+        """
+        Q = self.X[rows]
+        around = self._around(rows, model.n_neighbors)
+        the_map = self.prepare(model, around)
+        return LeftOut(rows, around, solve(model, the_map, Q, around, self.n_jobs))
+
+    def prepare(self, model: Model, around: Around) -> Map:
+        """Constants that a model needs, from neighbourhoods of a sample of rows.
+
+        Parameters
+        ----------
+        model : Model
+            The model.
+        around : Around
+            The neighbourhoods.
+
+        Returns
+        -------
+        Map
+        """
+        d = self.Y.shape[1]
+        empty = Frames(np.empty((0, d, d)), np.empty((0, d)))
+        curvature = 1.0 if self.curvature is None else self.curvature
+        if not isinstance(model.weighting, str) or model.weighting == "distance":
+            return Map(self.X, self.Y, curvature, empty)
+        if self.curvature is None:
+            spread = None
+            if model.weighting != "split_tangent":
+                spread = self._frames(around).spread
+            curvature = geometry.typical_curvature(around.lengths, spread)
+        frames = empty
+        if model.weighting == "local_tangent":
+            frames = self._frames(self.search.around(self.X, model.n_neighbors))
+        return Map(self.X, self.Y, curvature, frames)
+
+    def _frames(self, around: Around) -> Frames:
+        return geometry.image_frames(self.Y, around.framed, around.lengths, self.n_jobs)
+
+    def _around(self, rows: np.ndarray, k: int) -> Around:
+        Q = self.X[rows]
+        if self.search.radius is not None:
+            return self.search.around(Q, k, rows)
+        if self._wide is None or len(self._wide[0]) < len(rows) or self._width() <= k:
+            width = max(WIDE, k if self._wide is None else max(k, self._width()))
+            self._wide = rows, self.search.widest(Q, width + 1, rows)
+        found = self._wide[1]
+        width = self._width()
+        part = Neighbors(
+            found.indptr[: len(rows) + 1],
+            found.indices[: len(rows) * width],
+            found.distances[: len(rows) * width],
+            found.inside[: len(rows)],
+        )
+        return self.search.narrowed(Q, part, k, rows)
+
+    def _width(self) -> int:
+        assert self._wide is not None
+        return len(self._wide[1].indices) // len(self._wide[0])
+
+    def _candidates(self, given: Given) -> Iterator[Model]:
+        """Yield candidates from the simplest to the most elaborate."""
+        n, d = len(self.X), self.Y.shape[1]
+        most = max(1, n - 1)
+        seen = set()
+        estimated = given.tangent_dim or self._tangent_dim()
+        for weighting, sizes, order, loss, t in self._families(given, estimated):
+            if self.search.radius is not None:
+                sizes = (d,)
+            sizes = tuple(min(k, most) for k in sizes)
+            for k in sizes if given.n_neighbors is None else (given.n_neighbors,):
+                model = Model(weighting, k, order, loss, t)
+                if model not in seen:
+                    seen.add(model)
+                    yield model
+
+    def _families(
+        self, given: Given, t: int
+    ) -> Iterator[tuple[Weighting, tuple[int, ...], int, str, int]]:
+        """Yield weighting, sizes, order, loss and tangent dimension of each family."""
+        d, D = self.Y.shape[1], self.X.shape[1]
+        orders = (0, 1, 2) if given.order is None else (given.order,)
+        losses = ("squared", "absolute") if given.loss is None else (given.loss,)
+        if given.weighting is not None and given.weighting != "correlated":
+            plain = (5, 10, 20, WIDE) if isinstance(given.weighting, Correlated) else PLAIN_SIZES
+            tangent = t
+            if given.weighting == "split_tangent" and given.tangent_dim is None:
+                tangent = self._image_dim(given.n_neighbors or PLAIN_SIZES[1])
+            for order in orders:
+                for loss in losses:
+                    yield given.weighting, _sizes(order, t, plain), order, loss, tangent
+            return
+        if given.weighting is None:
+            if 0 in orders and "squared" in losses:
+                yield "distance", (3, 5, 10, 15), 0, "squared", t
+                for power in POWERS:
+                    yield InverseDistance(power), (3, 5, 7, 10), 0, "squared", t
+                yield "tangent", (10, 15), 0, "squared", t
+            if 0 in orders and "absolute" in losses:
+                for power in STEEP_POWERS:
+                    yield InverseDistance(power), (3, 5, 7, 10, 15), 0, "absolute", t
+            for order in orders:
+                for tangent in sorted({t, min(d, D)}) if order else ():
+                    for loss in losses if given.loss is not None else ("squared",):
+                        yield "distance", _sizes(order, tangent, ()), order, loss, tangent
+            if self.search.radius is not None:
+                return  # a ball may hold thousands: no k x k systems unless asked for
+        if 0 in orders and "squared" in losses:
+            yield from ((c, (5, 10, 20, WIDE), 0, "squared", t) for c in (*ROUGH, SMOOTH[0]))
+            yield from ((c, (20, WIDE), 0, "squared", t) for c in SMOOTH[1:])
+        if 0 in orders and "absolute" in losses:
+            yield from ((c, (10, 20, 40), 0, "absolute", t) for c in ROUGH)
+        for order in orders:
+            for loss in losses if given.loss is not None else ("squared",):
+                if order == 1 or (order == 2 and given.order is not None):
+                    yield ROUGH[0], (20, WIDE), order, loss, t
+
+    def _tangent_dim(self) -> int:
+        rows = sample_rows(len(self.X), ROUNDS[0][0])
+        near = self.search.index.nearest(self.X[rows], min(len(self.X), 16))
+        return geometry.ambient_dimension(self.X, near)
+
+    def _image_dim(self, k: int) -> int:
+        rows = sample_rows(len(self.X), ROUNDS[0][0])
+        return geometry.tangent_dimension(self._frames(self._around(rows, k)).spread)
+
+    def _wider(self, candidates: list[Model], given: Given) -> list[Model]:
+        """Larger neighbourhoods for those that did well with the largest so far."""
+        if given.n_neighbors is not None or len(self.X) <= GLOBAL_ROWS:
+            return []  # given, or better done with all points at once
+        wide = [model for model in candidates if model.n_neighbors == WIDE and model.order == 0]
+        return [
+            model._replace(n_neighbors=k)
+            for model in wide
+            for k in WIDER
+            if isinstance(model.weighting, Correlated) and k < len(self.X)
+        ]
+
+    def typical_unit(self) -> float:
+        """Median distance of training rows to their 15th neighbour.
+
+        Returns
+        -------
+        float
+        """
+        rows = sample_rows(len(self.X), ROUNDS[-1][0])
+        near = self._around(rows, min(len(self.X) - 1, covariance.UNIT_NEIGHBOR)).near
+        units = covariance.local_units(near)
+        return float(np.median(units[units > 0])) if (units > 0).any() else 1.0
+
+    def try_process(self) -> tuple[Trial, GlobalFit, LeftOut]:
+        """Gaussian process over all training points, its covariance chosen on some of them.
+
+        Returns
+        -------
+        trial, process, left_out
+        """
+        begin = time.perf_counter()
+        # Fewer points lie farther apart; the length scale is that of the whole set all the same.
+        some = np.sort(sample_rows(len(self.X), GLOBAL_TRIAL_ROWS))
+        X, Y, unit = self.X[some], self.Y[some], self.typical_unit()
+        errors = []
+        for settings in GLOBAL:
+            residuals = covariance.fit_global(X, Y, unit, settings, np.arange(len(some)))[1]
+            errors.append(float(np.linalg.norm(residuals, axis=1).mean()))
+        settings = GLOBAL[int(np.argmin(errors))]
+        process, left_out = self.fit_process(settings)
+        seconds = time.perf_counter() - begin
+        model = Model(settings, len(self.X), 0, "squared", 1)
+        trial = Trial(model, mean_error(self.Y, left_out), seconds, len(left_out.rows))
+        return trial, process, left_out
+
+    def fit_process(self, settings: Correlated) -> tuple[GlobalFit, LeftOut]:
+        """Factor one Gaussian process over all training points, with its leave-one-out.
+
+        Parameters
+        ----------
+        settings : Correlated
+            Its covariance.
+
+        Returns
+        -------
+        process : GlobalFit
+        left_out : LeftOut
+        """
+        n = len(self.X)
+        rows = sample_rows(n, GLOBAL_HELD_OUT)
+        process, residuals = covariance.fit_global(
+            self.X, self.Y, self.typical_unit(), settings, rows
+        )
+        around = self._around(rows, min(n - 1, covariance.UNIT_NEIGHBOR))
+        return process, LeftOut(rows, around, self.Y[rows] - residuals)
+
+
+def _sizes(order: int, t: int, plain: tuple[int, ...]) -> tuple[int, ...]:
+    """Neighbourhoods that support a polynomial: a few times its number of terms."""
+    if order == 0:
+        return plain
+    terms = 1 + t if order == 1 else 1 + t + t * (t + 1) // 2
+    return tuple(size for size in (2 * terms, 3 * terms, 5 * terms) if size <= 100) or (100,)
