@@ -94,3 +94,208 @@ def lipschitz(X, Y, k):
             if r > 0:
                 largest = max(largest, np.linalg.norm(Y[i] - Y[j]) / r)
     return largest
+
+
+def settings_blocks(X, Y, indices, distances, x, weighting, c):
+    """Blocks w_j^-1 of a weighting by name, or of ``r^-p`` by its power."""
+    if not isinstance(weighting, str):
+        return [r**weighting * np.eye(Y.shape[1]) for r in distances]
+    C, k = None, len(indices)
+    if weighting == "tangent":
+        C = _covariance_around(X, Y, x, k, None, None, k)
+    if weighting == "local_tangent":
+        C = [_covariance_around(X, Y, X[j], k, None, None, k) for j in indices]
+    return error_covariances(weighting, Y, indices, distances, C, c)
+
+
+def roots(blocks):
+    """Matrices R_j with ``R_j' R_j = w_j``: the length of ``R_j e`` is the Mahalanobis norm."""
+    return np.array([np.linalg.inv(np.linalg.cholesky(block)) for block in blocks])
+
+
+def absolute_objective(images, R, taper, design, coefficients):
+    """``sum_j taper_j sqrt(e_j' w_j e_j)``, ``e_j`` the residual of the polynomial."""
+    errors = images - design @ coefficients
+    return float(taper @ np.linalg.norm(np.einsum("jab,jb->ja", R, errors), axis=1))
+
+
+def long_system(images, R, weights, design):
+    """Matrix (k d, p d) and right side whose residual squares are ``weights_j e_j' w_j e_j``."""
+    k, p = design.shape
+    d = images.shape[1]
+    scaled = np.sqrt(weights)[:, None, None] * R
+    A = np.einsum("ju,jab->jaub", design, scaled).reshape(k * d, p * d)
+    return A, np.einsum("jab,jb->ja", scaled, images).ravel()
+
+
+def least_squares(images, R, weights, design):
+    """Coefficients (p, d) that minimise ``sum_j weights_j e_j' w_j e_j``."""
+    A, b = long_system(images, R, weights, design)
+    return np.linalg.lstsq(A, b, rcond=None)[0].reshape(-1, images.shape[1])
+
+
+def absolute_fit(images, R, taper, design, rounds=300):
+    """Minimise `absolute_objective`, by long reweighting with a vanishing floor.
+
+    Returns the coefficients and the objective.
+    """
+    best, least = None, np.inf
+    weights = taper.copy()
+    for i in range(rounds):
+        coefficients = least_squares(images, R, weights, design)
+        errors = images - design @ coefficients
+        lengths = np.linalg.norm(np.einsum("jab,jb->ja", R, errors), axis=1)
+        objective = float(taper @ lengths)
+        if objective < least * (1 - 1e-15):
+            best, least = coefficients, objective
+        weights = taper / np.maximum(lengths, max(1e-9, 0.1 * 0.9**i) * lengths.max() + 1e-300)
+    return best, least
+
+
+def geometric_median(images, R):
+    """Minimise ``sum_j |R_j (y_j - m)|`` by Newton's method; each image is tried as well.
+
+    At one of the images the condition is that the pull of the others is at most 1 in its dual
+    norm; elsewhere the gradient vanishes, to which Newton's method converges.
+    """
+
+    def objective(m):
+        return np.linalg.norm(np.einsum("jab,jb->ja", R, images - m), axis=1).sum()
+
+    m = images[np.argmin([objective(y) for y in images])]
+    start = objective(m)
+    pull, curvature = np.zeros(m.size), np.zeros((m.size, m.size))
+    same = (images == m).all(axis=1)
+    for y, root in zip(images[~same], R[~same], strict=True):
+        pull += root.T @ root @ (y - m) / np.linalg.norm(root @ (y - m))
+    if np.linalg.norm(np.linalg.solve(R[same][0].T, pull)) <= 1:  # one image there, or isotropic
+        return m
+    step = np.linalg.solve(R[same][0].T @ R[same][0], pull)
+    for _ in range(60):  # leave the image downhill
+        if objective(m + step) < start:
+            break
+        step /= 2
+    m = m + step
+    for _ in range(200):
+        pull[:], curvature[:] = 0, 0
+        for y, root in zip(images, R, strict=True):
+            e = root @ (y - m)
+            u = e / np.linalg.norm(e)
+            pull += root.T @ u
+            curvature += root.T @ (np.eye(m.size) - np.outer(u, u)) @ root / np.linalg.norm(e)
+        if m.size == 1:  # piecewise linear: the median is one of the images
+            raise AssertionError("a median on the line is one of the images")
+        step = np.linalg.solve(curvature, pull)
+        while objective(m + step) > objective(m) * (1 + 1e-14):  # but for rounding
+            step /= 2
+        m = m + step
+        if np.linalg.norm(step) <= 1e-14 * np.abs(images).max():
+            break
+    return m
+
+
+def monomials(T, order):
+    """Monomials of degree at most ``order``, the constant first."""
+    columns = [np.ones(len(T))]
+    if order >= 1:
+        columns += list(T.T)
+    if order >= 2:
+        columns += [T[:, a] * T[:, b] for a in range(T.shape[1]) for b in range(a + 1)]
+    return np.column_stack(columns)
+
+
+def tangent_plane(X, indices, x, t):
+    """Coordinates of the neighbours from x, in the plane of t principal directions.
+
+    Those of the nearest 16 of them, or of 2 t.
+    """
+    if t >= X.shape[1]:
+        return X[indices] - x
+    close = X[indices[: max(16, 2 * t)]]
+    axes = np.linalg.svd(close - close.mean(axis=0), full_matrices=False)[2][:t]
+    return (X[indices] - x) @ axes.T
+
+
+def polynomial_problem(X, Y, x, weighting, *, k, order, t, c=1.0):
+    """Images, roots of the weights, taper and design of a local polynomial fit around x."""
+    indices, distances = neighbors(X, x, k)
+    taper = np.ones(k)
+    if k < len(X):
+        reach = neighbors(X, x, k + 1)[1][-1]
+        taper = (1 - (distances / reach) ** 2) ** 2
+    while order > 0 and (taper > 0).sum() <= monomials(np.zeros((1, t)), order).size:
+        order -= 1
+    R = roots(settings_blocks(X, Y, indices, distances, x, weighting, c))
+    T = tangent_plane(X, indices, x, t) / distances[-1]
+    return Y[indices], R, taper, monomials(T, order)
+
+
+def local_polynomial(X, Y, x, weighting, **settings):
+    """Value at x of the tapered, weighted polynomial fit of its k neighbours."""
+    return least_squares(*polynomial_problem(X, Y, x, weighting, **settings))[0]
+
+
+VARIOGRAMS = {
+    "linear": lambda h: h,
+    "matern52": lambda h: 1 - (1 + 5**0.5 * h + 5 * h**2 / 3) * np.exp(-(5**0.5) * h),
+    "gaussian": lambda h: 1 - np.exp(-(h**2)),
+}
+
+
+def pairwise(A, B):
+    return np.linalg.norm(A[:, None] - B, axis=2)
+
+
+def correlated(X, Y, x, kind, length, nugget, *, k, order=0, t=1, kept=None, unit=None):
+    """Eq. 2.3 and 2.8 with the full covariance of the neighbours' errors, and its condition."""
+    indices, distances = neighbors(X, x, k)
+    if unit is None:
+        unit = length * distances[min(15, k) - 1]
+    if kept is not None:
+        indices, distances = indices[kept], distances[kept]
+    g = VARIOGRAMS[kind]
+    near = g(distances / unit)
+    G = near[:, None] + near - g(pairwise(X[indices], X[indices]) / unit)
+    G += nugget * np.eye(len(indices))
+    while order > 0 and len(indices) <= monomials(np.zeros((1, t)), order).size:
+        order -= 1
+    J = monomials(tangent_plane(X, indices, x, t) / distances[-1], order)
+    left = np.linalg.solve(G, J).T
+    return np.linalg.solve(left @ J, left @ Y[indices])[0], np.linalg.cond(G)
+
+
+def agreeing(X, Y, x, k, closest=8, tolerance=1.5, power=16):
+    """Which neighbours stay within 1.5 median distances of the median of the 8 nearest images."""
+    indices, distances = neighbors(X, x, k)
+    few = indices[:closest]
+    # Relative distances: only ratios of the weights count.
+    R = (distances[0] / distances[:closest])[:, None, None] ** (power / 2) * np.eye(Y.shape[1])
+    away = np.linalg.norm(Y[indices] - geometric_median(Y[few], R), axis=1)
+    kept = away <= tolerance * np.median(away[:closest])
+    kept[np.argmin(away)] = True
+    return kept
+
+
+def kriging(X, Y, queries, kind, unit, nugget):
+    """Gaussian process with unknown constant mean: the bordered system in the variogram."""
+    g, n = VARIOGRAMS[kind], len(X)
+    system = np.ones((n + 1, n + 1))
+    system[:n, :n] = -g(pairwise(X, X) / unit) + nugget * np.eye(n)
+    system[n, n] = 0
+    solved = np.linalg.solve(system, np.vstack([Y, np.zeros(Y.shape[1])]))
+    sides = np.column_stack([-g(pairwise(queries, X) / unit), np.ones(len(queries))])
+    return sides @ solved
+
+
+def typical_unit(X):
+    """Median distance of the rows to their 15th other row."""
+    return float(np.median(np.sort(pairwise(X, X), axis=1)[:, min(15, len(X) - 1)]))
+
+
+def without(rows, i):
+    return np.delete(rows, i, axis=0)
+
+
+def leave_one_out(X, Y, fit):
+    """Place every row by a model fitted to the others: ``fit(X, Y)`` returns a function."""
+    return np.vstack([fit(without(X, i), without(Y, i))(X[i : i + 1]) for i in range(len(X))])

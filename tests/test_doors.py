@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 
+import click
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -30,20 +32,35 @@ def test_importing_the_package_loads_nothing_heavy():
     assert modules_after("import outsample") == []
 
 
-@pytest.mark.parametrize("words", [["--help"], ["--version"], ["demo", "--help"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--help"],
+        ["--version"],
+        ["demo", "--help"],
+        ["compare", "--help"],
+        ["bench", "--help"],
+        ["bench", "accuracy", "--help"],
+    ],
+)
 def test_help_loads_nothing_heavy(words):
     code = f"from outsample.cli import main\nmain({words!r}, standalone_mode=False)"
     assert modules_after(code) == []
 
 
-@pytest.mark.parametrize("name", ["", *main.commands])
+@pytest.mark.parametrize("name", ["", *main.commands, "bench accuracy"])
 def test_every_command_and_option_has_help(name):
     result = CliRunner().invoke(main, [*name.split(), "--help"])
     assert result.exit_code == 0
-    command = main.commands[name] if name else main
+    command = main
+    for word in name.split():
+        command = command.commands[word]
     assert command.help
     for option in command.params:
-        assert option.help, option.name
+        if isinstance(option, click.Option):
+            assert option.help, option.name
+        else:
+            assert option.make_metavar(click.Context(command)).strip("[]") in command.help
 
 
 def test_version():
@@ -132,3 +149,82 @@ def test_a_terminal_gets_a_bar_with_the_time_left(monkeypatch, capsys):
 )
 def test_ratios_to_the_reference(error, words):
     assert cli._ratio(error, 1.0) == words
+
+
+@pytest.fixture
+def pair(tmp_path):
+    """A folder with points and a map of them, in several formats."""
+    X = np.random.default_rng(0).random((60, 3))
+    np.save(tmp_path / "X.npy", X)
+    np.savetxt(tmp_path / "Y.csv", X[:, :2], delimiter=",", header="a,b", comments="")
+    np.savez(tmp_path / "both.npz", X=X, Y=X[:, :2])
+    return tmp_path
+
+
+def compare(*words):
+    return CliRunner().invoke(main, ["compare", *map(str, words)])
+
+
+def test_compare_prints_a_plain_table_and_writes_files(pair):
+    result = compare(pair / "X.npy", pair / "Y.csv", "--splits", 1, "--out", pair / "new" / "out")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[0].split()[:2] == ["extension", "error"] and "\x1b" not in result.output
+    assert lines[5:] == [
+        f"Wrote {pair / 'new' / 'out' / name}"
+        for name in ("compare.json", "compare.csv", "compare.html")
+    ]
+    told = json.loads((pair / "new" / "out" / "compare.json").read_text())
+    assert told["n_points"] == 60 and len(told["rows"]) == 4
+    html = (pair / "new" / "out" / "compare.html").read_text()
+    assert not re.search(r"https?://|@import|url\(|<script|<link", html)
+
+
+def test_compare_takes_both_from_one_file_and_follows_the_seed(pair):
+    one, other = (compare(pair / "both.npz", "--splits", 1, "--seed", s).stdout for s in (0, 1))
+    assert len(one.splitlines()) == 5 and one != other
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["none.npy", "Y.csv"], "none.npy: no such file"),
+        (["X.npy"], "MAP is missing"),
+        (["X.npy", "short.npy"], "X.npy has 60 rows, but {}/short.npy has 59"),
+        (["X.npy", "text.csv"], "text.csv: line 2, column 1: 'two' is no number"),
+        (["X.npy", "nan.npy"], "Input y contains NaN. First bad entry of y: row 0, column 0"),
+        (["X.npy", "Y.csv", "--splits", "0"], "n_splits is 0"),
+        (["X.npy", "Y.csv", "--out", "X.npy/sub"], "cannot write to"),
+    ],
+)
+def test_compare_says_in_one_line_what_is_wrong(pair, monkeypatch, words, message):
+    monkeypatch.chdir(pair)
+    np.save("short.npy", np.zeros((59, 2)))
+    np.save("nan.npy", np.full((60, 1), np.nan))
+    (pair / "text.csv").write_text("1,2\ntwo,3\n")
+    result = compare(*words)
+    assert result.exit_code == 1
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith("Error: ") and message.replace("{}/", "") in last
+    assert "Traceback" not in result.output
+
+
+def test_a_terminal_gets_a_drawn_table(capsys):
+    from outsample.comparison import Comparison, ComparisonRow
+
+    nan = float("nan")
+    rows = Comparison(
+        [
+            ComparisonRow("good", 0.1, 0.0, 0.1, 0.2, 1.0, 0.1),
+            ComparisonRow("bad", nan, nan, nan, nan, nan, nan, "ValueError: no"),
+        ]
+    )
+    cli._print(cli._comparison_table(rows))
+    shown = capsys.readouterr().out
+    assert "good" in shown and "ValueError: no" in shown and "0.100" in shown
+
+
+def test_the_time_left_is_told_once_there_is_something_to_tell(monkeypatch):
+    monkeypatch.setattr(cli, "monotonic", lambda: 60.0)
+    assert cli._left(0.0, 0.5) == " (1.0 min left)"
+    assert cli._left(55.0, 0.5) == "" == cli._left(0.0, 1.0)

@@ -11,8 +11,24 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from outsample import PCAExtension
+from outsample.covariance import Correlated
 
 PAPER = {"order": 0, "loss": "squared"}
+
+
+def polynomial(order, k, loss, weighting="distance", tangent_dim="auto"):
+    return PCAExtension(
+        weighting=weighting, n_neighbors=k, order=order, loss=loss, tangent_dim=tangent_dim
+    )
+
+
+def correlated(covariance, nugget=1e-6, n_neighbors=12, order=0, loss="squared", tangent_dim=2):
+    return PCAExtension(
+        weighting=Correlated(covariance, 2.0, nugget), n_neighbors=n_neighbors, order=order,
+        loss=loss, tangent_dim=tangent_dim,
+    )  # fmt: skip
+
+
 VARIANTS = {
     "defaults": PCAExtension(),
     "distance": PCAExtension(weighting="distance", n_neighbors=7, **PAPER),
@@ -23,6 +39,18 @@ VARIANTS = {
     "ball_local": PCAExtension(weighting="local_tangent", radius=0.6, **PAPER),
     "function": PCAExtension(weighting=lambda r: r**-3.0, n_neighbors=5, **PAPER),
     "brute": PCAExtension(weighting="tangent", n_neighbors=7, index="brute", **PAPER),
+    "order 1": polynomial(1, 9, "squared", tangent_dim=2),
+    "order 2": polynomial(2, 20, "squared", tangent_dim=3),
+    "order 1 tangent": polynomial(1, 9, "squared", weighting="tangent", tangent_dim=2),
+    "order 1 absolute": polynomial(1, 9, "absolute", tangent_dim=2),
+    "absolute": polynomial(0, 7, "absolute"),
+    "absolute tangent": polynomial(0, 7, "absolute", weighting="tangent"),
+    "linear": correlated("linear", nugget=0.0),
+    "matern52": correlated("matern52"),
+    "gaussian": correlated("gaussian"),
+    "correlated absolute": correlated("linear", nugget=0.0, loss="absolute"),
+    "correlated order 1": correlated("matern52", order=1, tangent_dim=2),
+    "process": correlated("matern52", n_neighbors=60),  # all of `data`
 }
 LENGTHS = ["radius", "tangent_radius"]
 
@@ -203,7 +231,8 @@ def test_finite_in_finite_out(name, kind, images):
     }[images]
     far = np.array([[1e160, 0.0, 0.0], [1e-160, 0.0, 0.0], [-1e300, 1e300, 1e300]])
     queries = np.vstack([X, X + 1e-160, X + 1e-9, X * (1 + 1e-15), rng.normal(size=(9, 3)), far])
-    placed = variant(name).fit(X, Y).place(queries)
+    changes = {"n_neighbors": len(X)} if name == "process" else {}
+    placed = variant(name, **changes).fit(X, Y).place(queries)
     for field, values in zip(placed._fields, placed, strict=True):
         assert np.isfinite(values).all(), field
     assert (placed.residual >= 0).all() and (placed.dispersion >= 0).all()

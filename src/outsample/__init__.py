@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from outsample.comparison import compare
     from outsample.extended import Extended
     from outsample.pca_extension import PCAExtension
     from outsample.records import Placement
@@ -20,9 +21,15 @@ _HOMES = {
     "Extended": "outsample.extended",
     "PCAExtension": "outsample.pca_extension",
     "Placement": "outsample.records",
+    "compare": "outsample.comparison",
 }
 
-__all__ = ["Extended", "PCAExtension", "Placement"]
+__all__ = [
+    "Extended",
+    "PCAExtension",
+    "Placement",
+    "compare",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -8,8 +8,11 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
+
+from outsample.points import Points, largest_entry
 
 # Beyond this, differences and distances could leave the range of a double.
 LARGEST_VALUE = 1e300
@@ -18,14 +21,14 @@ FLOATS = [np.float64, np.float32]
 
 def check_training(
     estimator: BaseEstimator, X: Any, Y: Any, least_rows: int = 2
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[Points, np.ndarray]:
     """Check training points and their images.
 
     Parameters
     ----------
     estimator : estimator
         Gets ``n_features_in_`` and ``feature_names_in_``.
-    X : array-like of shape (n, D)
+    X : array-like or sparse matrix of shape (n, D)
         Points.
     Y : array-like of shape (n, d) or (n,)
         Images.
@@ -34,45 +37,51 @@ def check_training(
 
     Returns
     -------
-    X : ndarray of shape (n, D), float64
+    X : ndarray or CSR matrix of shape (n, D), float64
     Y : ndarray of shape (n, d), float64
         A copy: later changes of the caller's array do not reach the model.
     """
     try:
         X, Y = validate_data(
-            estimator, X, Y, dtype=FLOATS, multi_output=True, y_numeric=True,
+            estimator,
+            X,
+            Y,
+            accept_sparse="csr",
+            dtype=FLOATS,
+            multi_output=True,
+            y_numeric=True,
             ensure_min_samples=least_rows,
-        )  # fmt: skip
+        )
     except ValueError as error:
         raise _located(error, {"X": X, "y": Y}) from None
-    Y = np.array(Y, dtype=np.float64, order="C").reshape(len(X), -1)
+    Y = np.array(Y, dtype=np.float64, order="C").reshape(X.shape[0], -1)
     _check_size("X", X)
     _check_size("y", Y)
-    return np.array(X, dtype=np.float64, order="C"), Y
+    return _float64(X, copy=True), Y
 
 
-def check_queries(estimator: BaseEstimator, X: Any) -> tuple[np.ndarray, np.dtype]:
+def check_queries(estimator: BaseEstimator, X: Any) -> tuple[Points, np.dtype]:
     """Check new points against what ``fit`` saw.
 
     Parameters
     ----------
     estimator : estimator
         Fitted.
-    X : array-like of shape (q, D)
+    X : array-like or sparse matrix of shape (q, D)
         New points.
 
     Returns
     -------
-    X : ndarray of shape (q, D), float64
+    X : ndarray or CSR matrix of shape (q, D), float64
     dtype : numpy dtype
         float32 if the points came so, else float64: the type to answer in.
     """
     try:
-        checked = validate_data(estimator, X, dtype=FLOATS, reset=False)
+        checked = validate_data(estimator, X, accept_sparse="csr", dtype=FLOATS, reset=False)
     except ValueError as error:
         raise _located(error, {"X": X}) from None
     _check_size("X", checked)
-    return np.ascontiguousarray(checked, dtype=np.float64), checked.dtype
+    return _float64(checked, copy=False), checked.dtype
 
 
 def check_number(
@@ -156,8 +165,17 @@ def check_choice(name: str, value: Any, allowed: Collection[Any]) -> None:
         raise ValueError(f"{name} is {value!r}, but must be one of {names}.")
 
 
-def _check_size(name: str, array: np.ndarray) -> None:
-    largest = max(abs(float(array.max())), abs(float(array.min())))
+def _float64(X: Points, copy: bool) -> Points:
+    """Points as the kernels read them: rows in C order, or CSR with sorted columns."""
+    if sparse.issparse(X):
+        X = X.astype(np.float64, copy=True)
+        X.sum_duplicates()
+        return X
+    return np.array(X, dtype=np.float64, order="C", copy=copy or None)
+
+
+def _check_size(name: str, array: Points) -> None:
+    largest = largest_entry(array)
     if largest > LARGEST_VALUE:
         raise ValueError(
             f"Input {name} has an entry of size {largest:.3g}, but at most {LARGEST_VALUE:.0e} "
@@ -169,6 +187,8 @@ def _located(error: ValueError, arrays: dict[str, Any]) -> ValueError:
     """Add to scikit-learn's message where the first bad entry is."""
     named = re.match(r"Input (\w+) contains (NaN|infinity)", str(error))
     if named is None or named[1] not in arrays:
+        return error
+    if sparse.issparse(arrays[named[1]]):
         return error
     values = np.asarray(arrays[named[1]], dtype=np.float64)
     bad = np.argwhere(~np.isfinite(values))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import click
@@ -12,9 +13,12 @@ import click
 from outsample import __version__
 
 if TYPE_CHECKING:
+    from numpy import ndarray
     from rich.table import Table
 
+    from outsample.comparison import Comparison
     from outsample.demo import Result
+    from outsample.experiments.accuracy import MapResult
 
 __all__ = ["main"]
 
@@ -52,16 +56,134 @@ def demo(out: str, quick: bool) -> None:
     click.echo(f"Report: {result.page}")
 
 
+@main.command(short_help="Which extension is best on your own map?")
+@click.argument("points", type=click.Path())
+@click.argument("map_", metavar="[MAP]", required=False, type=click.Path())
+@click.option("--out", type=click.Path(file_okay=False), help="Folder for JSON, CSV and a page.")
+@click.option("--splits", default=3, show_default=True, help="Random splits.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the splits.")
+def compare(points: str, map_: str | None, out: str | None, splits: int, seed: int) -> None:
+    """Hide a fifth of a map's images, place them again, and show how far off each method is.
+
+    POINTS and MAP are files with one row a point: .npy, .npz (arrays X and Y), .csv or .parquet.
+    MAP may be left out if POINTS is an .npz file with both.
+    """
+    from outsample.comparison import ComparisonRow
+    from outsample.comparison import compare as measure_all
+    from outsample.comparison_page import write_comparison
+    from outsample.report import check_writable
+
+    with _plain_errors(out):
+        X, Y = _read_pair(points, map_)
+        if out is not None:
+            check_writable(out)
+        with _progress() as progress:
+            seen: list[ComparisonRow] = []
+
+            def on_row(row: ComparisonRow) -> None:
+                seen.append(row)
+                progress(min(1.0, len(seen) / 4), f"{row.name} done")
+
+            progress(0.0, "comparing")
+            rows = measure_all(X, Y, n_splits=splits, random_state=seed, on_row=on_row)
+            progress(1.0, "done")
+        _print(_comparison_table(rows)) if sys.stdout.isatty() else click.echo(str(rows))
+        if out is not None:
+            facts = {"n_points": len(X), "n_columns": X.shape[1], "n_components": Y.shape[1]}
+            for path in write_comparison(out, rows, facts | {"n_splits": splits, "seed": seed}):
+                click.echo(f"Wrote {path}")
+
+
+@main.group(invoke_without_command=True, short_help="Measure against other libraries.")
+@click.pass_context
+def bench(context: click.Context) -> None:
+    """Measure this library and others on the same data; without a command: accuracy."""
+    if context.invoked_subcommand is None:
+        context.invoke(bench_accuracy)
+
+
+@bench.command("accuracy", short_help="How near to the truth, on maps of every kind.")
+@click.option("--quick", is_flag=True, help="Three small maps and one split: under a minute.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False),
+    default="outsample-bench",
+    show_default=True,
+    help="Folder of the figures, the picture and the page; made if missing.",
+)
+@click.option(
+    "--data",
+    type=click.Path(exists=True, file_okay=False),
+    help="Folder with embedding/mnist.npz; else OUTSAMPLE_DATA, else ../shared/data.",
+)
+@click.option("--maps", multiple=True, metavar="NAME", help="Only these maps; may be repeated.")
+def bench_accuracy(quick: bool, out: str, data: str | None, maps: tuple[str, ...]) -> None:
+    """Hide points of many maps, place them again, and compare with other methods.
+
+    Needs the extra outsample[bench] for UMAP and openTSNE; what is missing is skipped and said.
+    """
+    from outsample import bench as benches
+
+    def show(result: MapResult) -> None:
+        if result.skipped:
+            click.echo(f"{result.spec.title}: skipped, {result.skipped}")
+        else:
+            _print(benches.map_table(result))
+
+    with _plain_errors(out):
+        with _progress() as progress:
+            found = benches.run_accuracy(
+                out,
+                names=maps,
+                quick=quick,
+                folder=benches.data_folder(data),
+                progress=progress,
+                on_map=show,
+            )
+        _print(benches.summary_table(found.results))
+        click.echo(f"{found.seconds:.0f} s")
+        for path in found.files:
+            click.echo(f"Wrote {path}")
+
+
+@contextmanager
+def _plain_errors(out: str | None) -> Iterator[None]:
+    """Say in one line what is wrong with the input, or with the folder to write to."""
+    try:
+        yield
+    except ValueError as error:
+        raise click.ClickException(" ".join(str(error).split())) from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise click.ClickException(f"cannot write to {out}: {reason}") from error
+
+
+def _read_pair(points: str, map_: str | None) -> tuple[ndarray, ndarray]:
+    """Read points and images, as many of the one as of the other."""
+    from outsample.tables import read_table
+
+    if map_ is None and not points.lower().endswith(".npz"):
+        raise ValueError("MAP is missing; only an .npz file can hold both points and map")
+    try:
+        X, Y = read_table(points, "X"), read_table(map_ or points, "Y")
+    except OSError as error:
+        raise ValueError(f"{error.filename}: {error.strerror}") from error
+    if len(X) != len(Y):
+        raise ValueError(f"{points} has {len(X)} rows, but {map_ or points} has {len(Y)}")
+    return X, Y
+
+
 @contextmanager
 def _progress() -> Iterator[Callable[[float, str], None]]:
     """Show a bar and the time left on a terminal, one plain line a step elsewhere."""
     if not sys.stderr.isatty():
         seen: set[str] = set()
+        begin = monotonic()
 
         def tell(share: float, what_next: str) -> None:
             if what_next not in seen:
                 seen.add(what_next)
-                click.echo(f"[{share:4.0%}] {what_next}", err=True)
+                click.echo(f"[{share:4.0%}] {what_next}{_left(begin, share)}", err=True)
 
         yield tell
         return
@@ -76,9 +198,20 @@ def _progress() -> Iterator[Callable[[float, str], None]]:
         TimeRemainingColumn(compact=True),
         TextColumn("left"),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    # What is printed meanwhile goes above the bar; but never into it, when it goes to a file.
+    above = sys.stdout.isatty()
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, redirect_stdout=above) as bar:
         task = bar.add_task("starting", total=1.0)
         yield lambda share, what_next: bar.update(task, completed=share, description=what_next)
+
+
+def _left(begin: float, share: float) -> str:
+    """Say how long the rest of a long task takes, if the past is a measure of it."""
+    passed = monotonic() - begin
+    if passed < 10 or not 0 < share < 1:
+        return ""
+    return f" ({passed * (1 - share) / share / 60:.1f} min left)"
 
 
 def _demo_table(result: Result) -> Table:
@@ -106,6 +239,23 @@ def _demo_table(result: Result) -> Table:
     for digits_row in result.digits:
         error, title = digits_row.error, TITLES[digits_row.method]
         table.add_row("digits t-SNE", title, f"{error:.2%}", _ratio(error, base), "")
+    return table
+
+
+def _comparison_table(rows: Comparison) -> Table:
+    """Lay a comparison out, the best row in bold."""
+    from rich.box import SIMPLE
+    from rich.table import Table
+
+    title = "Hold-out errors over the size of the map"
+    table = Table(title=title, title_justify="left", box=SIMPLE, pad_edge=False)
+    for at, word in enumerate(rows.header()):
+        table.add_column(word, justify="right" if at else "left")
+    for at, row in enumerate(rows):
+        cells = rows.cells(row)
+        if row.failure:
+            cells[0] += f"\n{row.failure}"
+        table.add_row(*cells, style=None if at or row.failure else "bold")
     return table
 
 

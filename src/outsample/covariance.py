@@ -14,6 +14,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from outsample._kernels import correlated as kernels
 from outsample._parallel import over_rows
+from outsample.points import Points, kernel_rows
 from outsample.records import Neighbors, Weights
 
 KINDS = {"linear": kernels.LINEAR, "matern52": kernels.MATERN52, "gaussian": kernels.GAUSSIAN}
@@ -91,9 +92,9 @@ def local_units(near: Neighbors) -> np.ndarray:
 
 
 def solve_correlated(
-    X: np.ndarray,
+    X: Points,
     Y: np.ndarray,
-    Q: np.ndarray,
+    Q: Points,
     near: Neighbors,
     distance_weights: Weights,
     settings: Correlated,
@@ -132,16 +133,38 @@ def solve_correlated(
     kept = np.ones(len(near.indices), dtype=bool)
     if consensus is not None:
         over_rows(
-            kernels.agree_with_consensus, len(Q), n_jobs, Y, near.indptr, near.indices, consensus,
-            CONSENSUS_NEIGHBORS, CONSENSUS_TOLERANCE, kept,
-        )  # fmt: skip
-    coordinates = np.empty((len(Q), Y.shape[1]))
+            kernels.agree_with_consensus,
+            Q.shape[0],
+            n_jobs,
+            Y,
+            near.indptr,
+            near.indices,
+            consensus,
+            CONSENSUS_NEIGHBORS,
+            CONSENSUS_TOLERANCE,
+            kept,
+        )
+    coordinates = np.empty((Q.shape[0], Y.shape[1]))
     over_rows(
-        kernels.solve_correlated, len(Q), n_jobs, X, Q, Y, near.indptr, near.indices,
-        near.distances, local_units(near), distance_weights.sigma, kept,
-        KINDS[settings.covariance], float(settings.length), float(settings.nugget), order,
-        tangent_dim, coordinates,
-    )  # fmt: skip
+        kernels.solve_correlated,
+        Q.shape[0],
+        n_jobs,
+        kernel_rows(X),
+        kernel_rows(Q),
+        Y,
+        near.indptr,
+        near.indices,
+        near.distances,
+        local_units(near),
+        distance_weights.sigma,
+        kept,
+        KINDS[settings.covariance],
+        float(settings.length),
+        float(settings.nugget),
+        order,
+        min(tangent_dim, X.shape[1]),
+        coordinates,
+    )
     return coordinates
 
 
@@ -170,14 +193,14 @@ def fit_global(
     unit = unit * settings.length
     factor = _factor(X / unit, settings)
     center = Y.mean(axis=0)
-    sides = np.column_stack([np.ones(len(X)), Y - center])
+    sides = np.column_stack([np.ones(X.shape[0]), Y - center])
     solved = cho_solve(factor, sides, check_finite=False)
     ones = solved[:, 0]
     drift = sides[:, 0] @ solved[:, 1:] / ones.sum()
     coefficients = solved[:, 1:] - ones[:, None] * drift
     coefficients -= coefficients.mean(axis=0)  # they sum to 0 but for rounding
     # The row and column of the inverse that belong to a row give its leave-one-out residual.
-    chosen = np.zeros((len(X), len(held_out)))
+    chosen = np.zeros((X.shape[0], len(held_out)))
     chosen[held_out, np.arange(len(held_out))] = 1.0
     half = solve_triangular(factor[0], chosen, lower=True, check_finite=False, overwrite_b=True)
     diagonal = (half**2).sum(axis=0) - ones[held_out] ** 2 / ones.sum()
@@ -189,6 +212,7 @@ def _factor(X: np.ndarray, settings: Correlated) -> tuple[np.ndarray, bool]:
     """Cholesky factor, with as much added to the nugget as double precision needs."""
     for least in LEAST_NUGGETS:
         covariance = _covariance_matrix(X, settings.covariance)
+        least *= covariance[0, 0]
         covariance[np.diag_indices_from(covariance)] += max(settings.nugget, least)
         try:
             return cho_factor(covariance, lower=True, overwrite_a=True, check_finite=False)
@@ -205,8 +229,11 @@ def _covariance_matrix(X: np.ndarray, kind: str) -> np.ndarray:
 
     H = cdist(X, X)
     if kind == "linear":  # any constant above the largest distance makes it positive definite
-        np.subtract(2 * H.max(), H, out=H)
-    elif kind == "gaussian":
+        np.minimum(H, 1e150, out=H)
+        np.subtract(2 * (H.max() or 1.0), H, out=H)
+        return H
+    np.minimum(H, 1e3, out=H)  # nothing is left beyond, and squares may overflow
+    if kind == "gaussian":
         np.multiply(H, -H, out=H)
         np.exp(H, out=H)
     else:
@@ -219,9 +246,9 @@ def _covariance_matrix(X: np.ndarray, kind: str) -> np.ndarray:
 
 
 def predict_global(
-    X: np.ndarray,
+    X: Points,
     Y: np.ndarray,
-    Q: np.ndarray,
+    Q: Points,
     fit: GlobalFit,
     n_jobs: int | None = None,
 ) -> np.ndarray:
@@ -242,9 +269,19 @@ def predict_global(
     -------
     ndarray of shape (q, d)
     """
-    coordinates = np.empty((len(Q), Y.shape[1]))
+    coordinates = np.empty((Q.shape[0], Y.shape[1]))
     over_rows(
-        kernels.predict_global, len(Q), n_jobs, X, Q, Y, fit.unit, KINDS[fit.covariance],
-        fit.mean, fit.coefficients, coordinates,
-    )  # fmt: skip
+        kernels.predict_global,
+        Q.shape[0],
+        n_jobs,
+        kernel_rows(X),
+        X.shape[0],
+        kernel_rows(Q),
+        Y,
+        fit.unit,
+        KINDS[fit.covariance],
+        fit.mean,
+        fit.coefficients,
+        coordinates,
+    )
     return coordinates

@@ -1,7 +1,6 @@
 """What `outsample demo` does: both experiments, then one page that shows them."""
 
 import os
-import tempfile
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import NamedTuple
 
 from outsample import plots
 from outsample.experiments import DEFAULTS, REFERENCE, TITLES, digits, sphere
-from outsample.report import Picture, Section, build_page, write_page
+from outsample.report import Picture, Section, build_page, check_writable, write_page
 
 __all__ = ["FULL", "QUICK", "Result", "Size", "run_demo"]
 
@@ -70,7 +69,7 @@ def run_demo(
     OSError
         If the folder cannot be written; found out before the work begins.
     """
-    _check_writable(Path(out_dir))
+    check_writable(out_dir)
     n_rows = len(sphere.methods(1.0)) * len(size.n_per_axis), len(digits.methods())
     tell = _Teller(progress, n_rows[0] + 7 + n_rows[1] + 4)
 
@@ -99,13 +98,6 @@ class _Teller:
         self.done += weight
         if self.progress is not None:
             self.progress(self.done / self.total, what_next)
-
-
-def _check_writable(folder: Path) -> None:
-    """Fail now rather than after a minute of work."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder):
-        pass
 
 
 def _page(

@@ -12,11 +12,13 @@ from sklearn.base import (
     TransformerMixin,
     clone,
 )
-from sklearn.utils import Tags
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outsample.pca_extension import PCAExtension
 from outsample.records import Placement
+
+INPUT: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
 
 class Extended(
@@ -66,6 +68,7 @@ class Extended(
     def __sklearn_tags__(self) -> Tags:
         """Tell scikit-learn that the type of the points is kept."""
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = get_tags(self.embedding).input_tags.sparse
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -142,20 +145,20 @@ class Extended(
         return self.n_components_
 
     def _checked(self, X: Any) -> np.ndarray:
-        return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        return validate_data(self, X, reset=False, **INPUT)
 
     def _embed(self, X: Any, y: Any) -> np.ndarray:
         if not hasattr(self.embedding, "fit_transform"):
             raise TypeError(
                 f"embedding is {self.embedding!r}, but must be an estimator with fit_transform."
             )
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X = validate_data(self, X, ensure_min_samples=2, **INPUT)
         self.embedding_ = clone(self.embedding)
         Y = np.asarray(self.embedding_.fit_transform(X, y))
-        if Y.ndim != 2 or len(Y) != len(X) or not np.isfinite(Y).all():
+        if Y.ndim != 2 or len(Y) != X.shape[0] or not np.isfinite(Y).all():
             raise ValueError(
                 f"{type(self.embedding).__name__}.fit_transform gave an array of shape {Y.shape} "
-                f"for {len(X)} points; a finite one of shape ({len(X)}, d) is needed."
+                f"for {X.shape[0]} points; a finite one of shape ({X.shape[0]}, d) is needed."
             )
         extension = PCAExtension() if self.extension is None else self.extension
         self.extension_ = clone(extension).fit(X, Y)

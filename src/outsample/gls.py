@@ -68,9 +68,17 @@ def solve_absolute(
     """
     coordinates = solve(Y, near, weights, n_jobs)
     over_rows(
-        absolute.solve_absolute, len(coordinates), n_jobs, Y, near.indptr, near.indices,
-        weights.sigma, weights.axes, weights.per_point, coordinates,
-    )  # fmt: skip
+        absolute.solve_absolute,
+        len(coordinates),
+        n_jobs,
+        Y,
+        near.indptr,
+        near.indices,
+        weights.sigma,
+        weights.axes,
+        weights.per_point,
+        coordinates,
+    )
     return coordinates
 
 
@@ -116,12 +124,26 @@ def solve_polynomial(
     -------
     ndarray of shape (q, d)
     """
-    coordinates = np.empty((len(Q), Y.shape[1]))
+    coordinates = np.empty((Q.shape[0], Y.shape[1]))
     over_rows(
-        polynomial.solve_polynomial, len(Q), n_jobs, X, Q, Y, near.indptr, near.indices,
-        near.distances, weights.sigma, weights.axes, weights.per_point, reach, order, tangent_dim,
-        loss == "absolute", coordinates,
-    )  # fmt: skip
+        polynomial.solve_polynomial,
+        Q.shape[0],
+        n_jobs,
+        X,
+        Q,
+        Y,
+        near.indptr,
+        near.indices,
+        near.distances,
+        weights.sigma,
+        weights.axes,
+        weights.per_point,
+        reach,
+        order,
+        min(tangent_dim, X.shape[1]),
+        loss == "absolute",
+        coordinates,
+    )
     return coordinates
 
 

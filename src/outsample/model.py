@@ -10,6 +10,7 @@ import numpy as np
 from outsample import covariance, geometry, gls
 from outsample.covariance import Correlated, GlobalFit
 from outsample.neighborhoods import Around
+from outsample.points import Points
 from outsample.records import Frames, Neighbors, Weights
 from outsample.weights import (
     WEIGHTINGS,
@@ -64,7 +65,7 @@ class Map(NamedTuple):
         For a model over all training points.
     """
 
-    X: np.ndarray
+    X: Points
     Y: np.ndarray
     curvature: float
     frames: Frames
@@ -72,7 +73,7 @@ class Map(NamedTuple):
 
 
 def solve(
-    model: Model, the_map: Map, Q: np.ndarray, around: Around | None, n_jobs: int | None = None
+    model: Model, the_map: Map, Q: Points, around: Around | None, n_jobs: int | None = None
 ) -> np.ndarray:
     """Place queries.
 

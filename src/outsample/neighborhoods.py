@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from outsample.neighbors import NeighborIndex
+from outsample.points import Points
 from outsample.records import Neighbors
 
 
@@ -53,7 +54,7 @@ class Search:
     tangent_radius: float | None
     least_framed: int
 
-    def around(self, Q: np.ndarray, k: int, held_out: np.ndarray | None = None) -> Around:
+    def around(self, Q: Points, k: int, held_out: np.ndarray | None = None) -> Around:
         """Find the neighbourhoods of queries.
 
         Parameters
@@ -77,7 +78,7 @@ class Search:
         reach = np.where(near.inside >= np.diff(near.indptr), self.radius, reach)
         return self._with_frames(Q, near, reach, self.radius, held_out)
 
-    def widest(self, Q: np.ndarray, k: int, held_out: np.ndarray | None = None) -> Neighbors:
+    def widest(self, Q: Points, k: int, held_out: np.ndarray | None = None) -> Neighbors:
         """Find up to k neighbours, from which `narrowed` makes smaller neighbourhoods.
 
         Parameters
@@ -93,13 +94,13 @@ class Search:
         -------
         Neighbors
         """
-        n = len(self.index.X)
+        n = self.index.X.shape[0]
         if held_out is None:
             return self.index.nearest(Q, min(k, n))
         return without_self(self.index.nearest(Q, min(k + 1, n)), held_out)
 
     def narrowed(
-        self, Q: np.ndarray, wide: Neighbors, k: int, held_out: np.ndarray | None = None
+        self, Q: Points, wide: Neighbors, k: int, held_out: np.ndarray | None = None
     ) -> Around:
         """Cut the k nearest out of a wider search, so that many models share one.
 
@@ -133,7 +134,7 @@ class Search:
 
     def _with_frames(
         self,
-        Q: np.ndarray,
+        Q: Points,
         near: Neighbors,
         reach: np.ndarray,
         radius: float | None,
@@ -147,9 +148,9 @@ class Search:
         return Around(near, reach, framed, lengths)
 
     def _ball(
-        self, Q: np.ndarray, radius: float, at_least: int, held_out: np.ndarray | None
+        self, Q: Points, radius: float, at_least: int, held_out: np.ndarray | None
     ) -> Neighbors:
-        n = len(self.index.X)
+        n = self.index.X.shape[0]
         if held_out is None:
             return self.index.ball(Q, radius, min(at_least, n))
         return without_self(self.index.ball(Q, radius, min(at_least + 1, n)), held_out)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -23,6 +24,7 @@ from outsample.covariance import KINDS, UNIT_NEIGHBOR, Correlated
 from outsample.model import Map, Model, Weighting, neighbor_weights, solve
 from outsample.neighborhoods import Around, Search
 from outsample.neighbors import INDEXES, NeighborIndex
+from outsample.points import Points, unit_rows
 from outsample.records import Placement
 from outsample.selection import (
     GLOBAL_ROWS,
@@ -31,13 +33,14 @@ from outsample.selection import (
     Given,
     LeftOut,
     Trial,
+    is_wide,
     mean_error,
     sample_rows,
 )
 from outsample.weights import WEIGHTINGS, InverseDistance
 
 # The curvature, the error bars and K are estimated on so many training rows.
-SAMPLE_ROWS = 1500
+SAMPLE_ROWS = 1000
 CHUNK_ROWS = 4096
 # The Lipschitz constant looks at no fewer neighbours than this.
 LIPSCHITZ_NEIGHBORS = 10
@@ -52,29 +55,38 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     ``psi(x) = (sum_j w_j)^-1 sum_j w_j psi(x_j)``,
 
     with weights ``w_j`` that fall with the distance ``r_j`` of ``x`` and ``x_j`` and, in the
-    tangent weightings, know the local directions of the map.
+    tangent weightings, know the local directions of the map. Beyond the paper, the constant can
+    be a local polynomial, the squares absolute values, the errors correlated. What is left at
+    ``"auto"`` is chosen by leave-one-out over a sample of the training points, the same way every
+    time; ``weighting="tangent", order=0, loss="squared"`` is the paper's method.
 
     Parameters
     ----------
     n_neighbors : int or "auto", default="auto"
-        Number of nearest training points to use. ``"auto"`` is 10. With ``radius``: the least
-        number, ``"auto"`` being d as the paper asks.
+        Number of nearest training points to use. With ``radius``: the least number, ``"auto"``
+        being d as the paper asks. All of them, with correlated errors, is one Gaussian process
+        over the whole training set, factored once.
     radius : float, default=None
         The paper's epsilon (Eq. 4.1): use all training points within it. A ball with too few of
         them is replaced by the nearest ones, and ``Placement.n_neighbors`` tells.
-    weighting : str or callable, default="auto"
-        - ``"distance"``: ``w_j = r_j^-2 I`` (Eq. 4.3);
+    weighting : str, InverseDistance, Correlated or callable, default="auto"
+        - ``"distance"``: ``w_j = r_j^-2 I`` (Eq. 4.3); ``InverseDistance(p)``: ``r_j^-p I``;
         - ``"tangent"``: ``w_j = (r_j^2 C + (r_j / c)^4 I)^-1`` (Eq. 4.5), with ``C`` the
           covariance of the neighbours' images (Eq. 4.4);
         - ``"local_tangent"``: the same with ``C_j`` of the neighbourhood of ``x_j`` (Table 7.1);
         - ``"split_tangent"``: ``r_j^-2`` along the tangent, ``(c / r_j)^4`` across it
           (Section 4.2);
-        - a function of an array of distances that returns the weights;
-        - ``"auto"``: ``"tangent"``.
-    order : {0, "auto"}, default="auto"
-        Degree of the local model: 0 is the paper's.
-    loss : {"squared", "auto"}, default="auto"
-        What is summed over the neighbours: ``"squared"`` is the paper's.
+        - ``"correlated"``: Eq. 2.3 with a full covariance of the neighbours' errors (kriging),
+          chosen on the data; ``Correlated(covariance, length, nugget)`` gives it;
+        - a function of an array of distances that returns the weights.
+    order : {0, 1, 2} or "auto", default="auto"
+        Degree of the local polynomial, in coordinates of the local PCA plane of the points; 0 is
+        the paper's. The error is O(h^(order + 1)) for a smooth map sampled at distance h.
+    loss : {"squared", "absolute"} or "auto", default="auto"
+        What is summed over the neighbours: the squares of Mahalanobis distances as in the paper,
+        or the distances themselves, which lands on one shred of a torn map instead of between
+        two. With correlated errors, ``"absolute"`` drops the neighbours that disagree with the
+        geometric median of the nearest ones.
     curvature : float or "auto", default="auto"
         The paper's c. It has units; ``"auto"`` takes the value at which, in the typical
         neighbourhood of the training set, both terms of Eq. 4.5 are equal at its edge, so that
@@ -83,13 +95,15 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         The paper's eps1 (Eq. 4.4): radius of the neighbourhood for ``C``. By default the
         neighbours in use.
     tangent_dim : int or "auto", default="auto"
-        Dimension of the tangent for ``"split_tangent"``; ``"auto"`` estimates it by local PCA.
+        Dimension of the tangent coordinates of orders 1 and 2, at most D, and of the tangent of
+        ``"split_tangent"``, at most d. ``"auto"`` estimates it by local PCA.
     lipschitz : float or "auto", default="auto"
         K of the certificate ``Placement.bound``. Given, the certificate is a guarantee for every
         K-Lipschitz map; ``"auto"`` takes the largest ratio seen between training neighbours,
         which can be less than the true K.
-    metric : {"euclidean"}, default="euclidean"
-        Distance between points.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        Distance between points. With ``"cosine"`` the points are scaled to length 1; radii are
+        cosine distances, and orders above 0 are not available.
     index : {"auto", "kd_tree", "brute"}, default="auto"
         How neighbours are searched. All are exact and give the same answer.
     n_jobs : int, default=None
@@ -97,14 +111,17 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     Attributes
     ----------
+    selection_ : list of Trial
+        What was tried for the parameters left at ``"auto"``: model, leave-one-out error over the
+        size of the map, seconds, rows. The chosen one comes first. Empty if nothing was open.
+    loo_error_ : float
+        Leave-one-out error of the model in force, over the root mean square size of the map.
+    n_neighbors_, weighting_, order_, loss_, tangent_dim_, curvature_
+        The settings in force.
     embedding_ : ndarray of shape (n, d)
         The images.
     index_ : NeighborIndex
         The neighbour search.
-    n_neighbors_, weighting_, order_, loss_ : int, str or callable, int, str
-        The settings in force.
-    curvature_, tangent_dim_ : float, int
-        c and the tangent dimension, where the weighting uses them.
     lipschitz_ : float
         K of the certificates.
     n_features_in_ : int
@@ -175,6 +192,7 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
+        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -193,11 +211,16 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self
         """
         X, Y = check_training(self, X, y)
-        n, d = len(X), Y.shape[1]
-        given = self._given(n, d)
+        n, d = X.shape[0], Y.shape[1]
+        given = self._given(n, d, sparse.issparse(X))
         self.embedding_ = Y
-        self.index_ = NeighborIndex(X, self.index, self.n_jobs)
-        self.search_ = Search(self.index_, self.radius, self.tangent_radius, min(n, d + 1))
+        self.index_ = NeighborIndex(self._in_metric(X), self.index, self.n_jobs)
+        self.search_ = Search(
+            self.index_,
+            self._in_chords(self.radius),
+            self._in_chords(self.tangent_radius),
+            least_framed=min(n, d + 1),
+        )
         curvature = None if self.curvature == "auto" else float(self.curvature)
         left_out = self._choose(Chooser(self.search_, Y, curvature, self.n_jobs), given)
         self.loo_error_ = mean_error(Y, left_out)
@@ -219,6 +242,7 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         check_is_fitted(self)
         X, dtype = check_queries(self, X)
+        X = self._in_metric(X)
         parts = [self._coordinates(rows) for rows in _chunks(X)]
         return np.concatenate(parts).astype(dtype, copy=False)
 
@@ -236,6 +260,7 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         check_is_fitted(self)
         X, dtype = check_queries(self, X)
+        X = self._in_metric(X)
         parts = [self._place(rows, dtype) for rows in _chunks(X)]
         return Placement(*(np.concatenate(field) for field in zip(*parts, strict=True)))
 
@@ -273,18 +298,28 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _n_features_out(self) -> int:
         return self.embedding_.shape[1]
 
-    def _around(self, X: np.ndarray) -> Around:
+    def _in_metric(self, X: Points) -> Points:
+        """Points whose Euclidean distances are the metric's; for angles, unit vectors."""
+        return unit_rows(X) if self.metric == "cosine" else X
+
+    def _in_chords(self, radius: float | None) -> float | None:
+        """Turn a radius of the metric into one between points `_in_metric`."""
+        if radius is None or self.metric == "euclidean":
+            return radius
+        return float(np.sqrt(2 * radius))
+
+    def _around(self, X: Points) -> Around:
         """Neighbourhoods; a process over all points is judged by its nearest ones."""
         k = self.model_.n_neighbors
         if self.map_.process is not None:
             k = min(k, UNIT_NEIGHBOR)
         return self.search_.around(X, k)
 
-    def _coordinates(self, X: np.ndarray) -> np.ndarray:
+    def _coordinates(self, X: Points) -> np.ndarray:
         around = None if self.map_.process is not None else self._around(X)
         return solve(self.model_, self.map_, X, around, self.n_jobs)
 
-    def _place(self, X: np.ndarray, dtype: np.dtype) -> Placement:
+    def _place(self, X: Points, dtype: np.dtype) -> Placement:
         Y, around, n_jobs = self.embedding_, self._around(X), self.n_jobs
         near = around.near
         coordinates = solve(self.model_, self.map_, X, around, n_jobs)
@@ -312,9 +347,13 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         rows = sample_rows(n, SAMPLE_ROWS)
         left_out = chooser.leave_out(self.model_, rows)
         self.map_ = chooser.prepare(self.model_, left_out.around)
-        smooth = isinstance(self.model_.weighting, Correlated) and self.model_.n_neighbors >= WIDE
         given_k = given.n_neighbors is not None or isinstance(given.weighting, Correlated)
-        if smooth and not given_k and n <= GLOBAL_ROWS and self._may_be_process(given):
+        if (
+            is_wide(self.model_)
+            and not given_k
+            and n <= GLOBAL_ROWS
+            and self._may_be_process(given)
+        ):
             trial, process, all_left_out = chooser.try_process()
             place = 0 if trial.error < self.selection_[0].error else len(self.selection_)
             self.selection_.insert(place, trial)
@@ -345,7 +384,8 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         open_or_correlated = given.weighting is None or given.weighting == "correlated"
         correlated = open_or_correlated or isinstance(given.weighting, Correlated)
         plain = given.order in (None, 0) and given.loss in (None, "squared")
-        return correlated and plain and self.radius is None
+        dense = not sparse.issparse(self.index_.X)
+        return correlated and plain and dense and self.radius is None
 
     def _calibrate(self, left_out: LeftOut) -> None:
         """Set K and the error bars, from training rows placed by the others."""
@@ -361,7 +401,7 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         nearest = near.distances[near.indptr[:-1]]
         self.error_bars_ = calibration.calibrate(errors, spread, nearest, slopes)
 
-    def _given(self, n: int, d: int) -> Given:
+    def _given(self, n: int, d: int, is_sparse: bool) -> Given:
         """Check the parameters; None where the choice is left to the data."""
         if self.n_neighbors != "auto":
             check_number("n_neighbors", self.n_neighbors, 1, n, whole=True)
@@ -379,13 +419,19 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             check_number("tangent_dim", self.tangent_dim, 1, most, whole=True)
         if self.lipschitz != "auto":
             check_number("lipschitz", self.lipschitz, 0, np.inf)
-        check_choice("metric", self.metric, ["euclidean"])
-        check_choice("index", self.index, ["auto", *INDEXES])
+        check_choice("metric", self.metric, ["euclidean", "cosine"])
+        check_choice("index", self.index, ["auto", "brute"] if is_sparse else ["auto", *INDEXES])
         check_jobs(self.n_jobs)
+        flat = not is_sparse and self.metric == "euclidean"
+        if self.order not in ("auto", 0) and not flat:
+            raise ValueError(
+                f"order is {self.order}, but must be 0 or 'auto' for sparse X and for metric="
+                "'cosine': a local polynomial needs coordinates."
+            )
         return Given(
             None if self.weighting == "auto" else self.weighting,
             None if self.n_neighbors == "auto" else self.n_neighbors,
-            None if self.order == "auto" else self.order,
+            (None if flat else 0) if self.order == "auto" else self.order,
             None if self.loss == "auto" else self.loss,
             None if self.tangent_dim == "auto" else self.tangent_dim,
         )
@@ -402,6 +448,6 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             check_choice("weighting", weighting, ["auto", *WEIGHTINGS, "correlated"])
 
 
-def _chunks(X: np.ndarray) -> Iterator[np.ndarray]:
-    for at in range(0, len(X), CHUNK_ROWS):
+def _chunks(X: Points) -> Iterator[np.ndarray]:
+    for at in range(0, X.shape[0], CHUNK_ROWS):
         yield X[at : at + CHUNK_ROWS]

@@ -12,7 +12,15 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Picture", "Section", "Table", "build_page", "write_page"]
+__all__ = [
+    "Picture",
+    "Section",
+    "Table",
+    "build_page",
+    "check_writable",
+    "write_file",
+    "write_page",
+]
 
 
 class Picture(NamedTuple):
@@ -159,8 +167,6 @@ def build_page(
 def write_page(path: str | os.PathLike[str], html: str) -> Path:
     """Write a page under a temporary name, then give it its own.
 
-    Nobody ever reads half a page, and a failed run leaves the previous page as it was.
-
     Parameters
     ----------
     path : path-like
@@ -173,18 +179,56 @@ def write_page(path: str | os.PathLike[str], html: str) -> Path:
     pathlib.Path
         The absolute path of the page.
     """
+    return write_file(path, html.encode("utf-8"))
+
+
+def write_file(path: str | os.PathLike[str], data: bytes) -> Path:
+    """Write a file under a temporary name, then give it its own.
+
+    Nobody ever reads half a file, and a failed run leaves the previous one as it was.
+
+    Parameters
+    ----------
+    path : path-like
+        Where the file goes; missing folders are made.
+    data : bytes
+        What is in it.
+
+    Returns
+    -------
+    pathlib.Path
+        The absolute path of the file.
+    """
     target = Path(path).absolute()
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(html)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
         os.chmod(name, 0o644)  # mkstemp gives nobody else a look; a page is for others too
         os.replace(name, target)
     except BaseException:
         os.unlink(name)
         raise
     return target
+
+
+def check_writable(folder: str | os.PathLike[str]) -> None:
+    """Make a folder and fail now, rather than after minutes of work, if it cannot be written.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where files are to go.
+
+    Raises
+    ------
+    OSError
+        If it cannot be.
+    """
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        pass
 
 
 def _facts(facts: Sequence[tuple[str, str]]) -> str:

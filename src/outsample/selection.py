@@ -29,12 +29,12 @@ TIE = 1e-3
 ROUNDING = 1e-13
 # From this neighbourhood on, larger ones and the global process are tried as well.
 WIDE = 60
-WIDER = (120, 240)
+WIDER = (120,)
 # Largest training set that is factored as a whole (the memory is its square); rows on which its
 # covariance is chosen, and rows for its leave-one-out error.
 GLOBAL_ROWS = 8192
 GLOBAL_TRIAL_ROWS = 1000
-GLOBAL_HELD_OUT = 1000
+GLOBAL_HELD_OUT = 400
 
 PLAIN_SIZES = (5, 10, 15, 20, 30)
 POWERS = (4.0, 6.0)
@@ -139,6 +139,22 @@ def mean_error(Y: np.ndarray, left_out: LeftOut) -> float:
     return float(np.sqrt((errors**2).sum(axis=1)).mean())
 
 
+def is_wide(model: Model) -> bool:
+    """Tell a model of a smooth map, for which more neighbours are better.
+
+    Parameters
+    ----------
+    model : Model
+        A candidate.
+
+    Returns
+    -------
+    bool
+    """
+    correlated = isinstance(model.weighting, Correlated) and model.loss == "squared"
+    return correlated and model.order == 0 and model.n_neighbors >= WIDE
+
+
 def sample_rows(n: int, count: int) -> np.ndarray:
     """Pick training rows, the same ones every time, fewer being a part of more.
 
@@ -189,23 +205,23 @@ class Chooser:
         list of Trial
             The chosen one, then the others by rows tried and error.
         """
-        n = len(self.X)
         candidates = list(self._candidates(given))
         trials: dict[Model, Trial] = {}
         for n_rows, stay in ROUNDS:
-            if len(candidates) == 1 and trials:
-                break
-            rows = sample_rows(n, n_rows)
+            rows = sample_rows(self.X.shape[0], n_rows)
             tried = [self.try_model(model, rows) for model in candidates]
             trials.update((trial.model, trial) for trial in tried)
-            best = min(trial.error for trial in tried)
-            tried = [trial for trial in tried if trial.error <= WORSE * best + ROUNDING]
             tried.sort(key=lambda trial: trial.error)
-            candidates = [model for model in candidates if model in {t.model for t in tried[:stay]}]
-            if n_rows == ROUNDS[0][0]:
-                candidates += self._wider(candidates, given)
-            if len(rows) == n and n_rows > n:
+            limit = WORSE * tried[0].error + ROUNDING
+            good = {trial.model for trial in tried[:stay] if trial.error <= limit}
+            candidates = [model for model in candidates if model in good]
+            if len(candidates) == 1 or len(rows) < n_rows:
                 break
+            if stay < ROUNDS[0][1] and is_wide(tried[0].model):
+                break  # smooth maps have errors alike everywhere, and models that cost
+        if given.n_neighbors is None and is_wide(tried[0].model):
+            for model in self._wider(tried[0].model):
+                trials[model] = self.try_model(model, rows)
         table = sorted(trials.values(), key=lambda trial: (-trial.n_rows, trial.error))
         last = [trial for trial in trials.values() if trial.n_rows == table[0].n_rows]
         limit = table[0].error * (1 + TIE) + ROUNDING
@@ -305,10 +321,10 @@ class Chooser:
 
     def _candidates(self, given: Given) -> Iterator[Model]:
         """Yield candidates from the simplest to the most elaborate."""
-        n, d = len(self.X), self.Y.shape[1]
+        n, d = self.X.shape[0], self.Y.shape[1]
         most = max(1, n - 1)
         seen = set()
-        estimated = given.tangent_dim or self._tangent_dim()
+        estimated = given.tangent_dim or (1 if given.order == 0 else self._tangent_dim())
         for weighting, sizes, order, loss, t in self._families(given, estimated):
             if self.search.radius is not None:
                 sizes = (d,)
@@ -361,25 +377,18 @@ class Chooser:
                     yield ROUGH[0], (20, WIDE), order, loss, t
 
     def _tangent_dim(self) -> int:
-        rows = sample_rows(len(self.X), ROUNDS[0][0])
-        near = self.search.index.nearest(self.X[rows], min(len(self.X), 16))
+        rows = sample_rows(self.X.shape[0], ROUNDS[0][0])
+        near = self.search.index.nearest(self.X[rows], min(self.X.shape[0], 16))
         return geometry.ambient_dimension(self.X, near)
 
     def _image_dim(self, k: int) -> int:
-        rows = sample_rows(len(self.X), ROUNDS[0][0])
+        rows = sample_rows(self.X.shape[0], ROUNDS[0][0])
         return geometry.tangent_dimension(self._frames(self._around(rows, k)).spread)
 
-    def _wider(self, candidates: list[Model], given: Given) -> list[Model]:
-        """Larger neighbourhoods for those that did well with the largest so far."""
-        if given.n_neighbors is not None or len(self.X) <= GLOBAL_ROWS:
-            return []  # given, or better done with all points at once
-        wide = [model for model in candidates if model.n_neighbors == WIDE and model.order == 0]
-        return [
-            model._replace(n_neighbors=k)
-            for model in wide
-            for k in WIDER
-            if isinstance(model.weighting, Correlated) and k < len(self.X)
-        ]
+    def _wider(self, model: Model) -> list[Model]:
+        """Larger neighbourhoods, unless all points can be taken at once."""
+        n = self.X.shape[0]
+        return [model._replace(n_neighbors=k) for k in WIDER if GLOBAL_ROWS < n and k < n]
 
     def typical_unit(self) -> float:
         """Median distance of training rows to their 15th neighbour.
@@ -388,8 +397,8 @@ class Chooser:
         -------
         float
         """
-        rows = sample_rows(len(self.X), ROUNDS[-1][0])
-        near = self._around(rows, min(len(self.X) - 1, covariance.UNIT_NEIGHBOR)).near
+        rows = sample_rows(self.X.shape[0], ROUNDS[-1][0])
+        near = self._around(rows, min(self.X.shape[0] - 1, covariance.UNIT_NEIGHBOR)).near
         units = covariance.local_units(near)
         return float(np.median(units[units > 0])) if (units > 0).any() else 1.0
 
@@ -402,7 +411,7 @@ class Chooser:
         """
         begin = time.perf_counter()
         # Fewer points lie farther apart; the length scale is that of the whole set all the same.
-        some = np.sort(sample_rows(len(self.X), GLOBAL_TRIAL_ROWS))
+        some = np.sort(sample_rows(self.X.shape[0], GLOBAL_TRIAL_ROWS))
         X, Y, unit = self.X[some], self.Y[some], self.typical_unit()
         errors = []
         for settings in GLOBAL:
@@ -411,7 +420,7 @@ class Chooser:
         settings = GLOBAL[int(np.argmin(errors))]
         process, left_out = self.fit_process(settings)
         seconds = time.perf_counter() - begin
-        model = Model(settings, len(self.X), 0, "squared", 1)
+        model = Model(settings, self.X.shape[0], 0, "squared", 1)
         trial = Trial(model, mean_error(self.Y, left_out), seconds, len(left_out.rows))
         return trial, process, left_out
 
@@ -428,7 +437,7 @@ class Chooser:
         process : GlobalFit
         left_out : LeftOut
         """
-        n = len(self.X)
+        n = self.X.shape[0]
         rows = sample_rows(n, GLOBAL_HELD_OUT)
         process, residuals = covariance.fit_global(
             self.X, self.Y, self.typical_unit(), settings, rows
@@ -442,4 +451,4 @@ def _sizes(order: int, t: int, plain: tuple[int, ...]) -> tuple[int, ...]:
     if order == 0:
         return plain
     terms = 1 + t if order == 1 else 1 + t + t * (t + 1) // 2
-    return tuple(size for size in (2 * terms, 3 * terms, 5 * terms) if size <= 100) or (100,)
+    return tuple(size for size in (2 * terms, 3 * terms, 5 * terms) if size <= WIDE)

@@ -55,13 +55,14 @@ def solve_absolute(start, stop, Y, indptr, indices, sigma, axes, per_point, coor
     """Weighted geometric median, from the squared solution that ``coordinates`` holds.
 
     A median often is one of the images; each is first tested for it by the exact condition, which
-    also keeps the reweighting below from dividing by 0. The reweighting itself (Weiszfeld) is
-    repeated until it stands still, at most 200 times.
+    also keeps the steps below from dividing by 0. A step is Newton's where it lowers the sum, else
+    a reweighting (Weiszfeld), which always does but crawls where an image is near the median.
     """
     d = Y.shape[1]
     isotropic = sigma.shape[1] == 1
     error, pull, gradient, step = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
-    total = np.empty((d, d))
+    newton, center = np.empty(d), np.empty(d)
+    total, curvature = np.empty((d, d)), np.empty((d, d))
     none = np.empty((0, 0))
     for i in range(start, stop):
         first, last = indptr[i], indptr[i + 1]
@@ -80,7 +81,7 @@ def solve_absolute(start, stop, Y, indptr, indices, sigma, axes, per_point, coor
             out[:] = Y[indices[first]]
         candidate = first
         while candidate < last and not settled:
-            center = Y[indices[candidate]]
+            center[:] = Y[indices[candidate]]
             gradient[:] = 0.0
             for j in range(first, last):
                 basis = none if isotropic else axes[indices[j] if per_point else i]
@@ -105,15 +106,20 @@ def solve_absolute(start, stop, Y, indptr, indices, sigma, axes, per_point, coor
             candidate += 1
         for _ in range(0 if settled else ITERATIONS):
             total[:] = 0.0
+            curvature[:] = 0.0
             step[:] = 0.0
+            before = 0.0
             for j in range(first, last):
                 basis = none if isotropic else axes[indices[j] if per_point else i]
                 square = weighted_pull(
                     Y, indices[j], out, sigma, j, basis, isotropic, least, error, pull
                 )
+                before += np.sqrt(square)
                 length = max(np.sqrt(square), 1e-14 * size)
                 for a in range(d):
                     step[a] += pull[a] / length
+                    for b in range(a + 1):
+                        curvature[a, b] -= (pull[a] / length) * (pull[b] / length) / length
                     weight = (least / sigma[j, 0 if isotropic else a]) ** 2 / length
                     if isotropic:
                         total[a, a] += weight
@@ -121,7 +127,25 @@ def solve_absolute(start, stop, Y, indptr, indices, sigma, axes, per_point, coor
                         for b in range(d):
                             for c in range(b + 1):
                                 total[b, c] += weight * basis[b, a] * basis[c, a]
-            if not cholesky_solve(total, step):
+            for a in range(d):
+                newton[a] = step[a]
+                for b in range(a + 1):
+                    curvature[a, b] += total[a, b]
+            lower = cholesky_solve(curvature, newton)
+            if lower:
+                after = 0.0
+                for a in range(d):
+                    center[a] = out[a] + newton[a]
+                for j in range(first, last):
+                    basis = none if isotropic else axes[indices[j] if per_point else i]
+                    square = weighted_pull(
+                        Y, indices[j], center, sigma, j, basis, isotropic, least, error, pull
+                    )
+                    after += np.sqrt(square)
+                lower = after <= before * (1.0 + 1e-14)  # but for rounding
+            if lower:
+                step[:] = newton
+            elif not cholesky_solve(total, step):
                 break
             moved = 0.0
             for a in range(d):

@@ -9,8 +9,8 @@ from numba import njit
 
 from outsample._kernels.gls import place_on_coincident
 from outsample._kernels.linear_algebra import cholesky_solve
-from outsample._kernels.search import distance
-from outsample._kernels.tangent import fill_design, polynomial_terms, tangent_coordinates
+from outsample._kernels.search import distance, row_distance
+from outsample._kernels.tangent import fill_design, polynomial_terms, tangent_of
 
 LINEAR, MATERN52, GAUSSIAN = 0, 1, 2
 # A pivot this small, relative to its diagonal entry, belongs to a neighbour that says nothing
@@ -28,6 +28,8 @@ def variogram(kind, h):
         if s < 1e-2:  # the closed form cancels
             tail = 1.0 / 24.0 - s * (1.0 / 45.0 - s * (1.0 / 144.0 - s / 630.0))
             return s * s * (1.0 / 6.0 - s * s * tail)
+        if s > 1e3:  # nothing is left of the correlation, and s * s may overflow
+            return 1.0
         return 1.0 - (1.0 + s + s * s / 3.0) * math.exp(-s)
     return -math.expm1(-h * h)
 
@@ -98,16 +100,16 @@ def solve_correlated(
         G = np.empty((k, k))
         for a in range(k):
             for b in range(a):
-                between = distance(X[rows[a]], X[rows[b]])
+                between = row_distance(X, rows[a], X, rows[b])
                 G[a, b] = near[a] + near[b] - variogram(kind, between / unit)
             G[a, a] = 2.0 * near[a] + nugget
-        t = min(tangent_dim, X.shape[1])
+        t = tangent_dim
         degree = order
         while degree > 0 and k <= polynomial_terms(degree, t):
             degree -= 1
         T = np.empty((k, t if degree > 0 else 0))
         if degree > 0:
-            tangent_coordinates(X, Q[i], rows, apart[k - 1], T)
+            tangent_of(X, Q, i, rows, apart[k - 1], T)
         p = polynomial_terms(degree, t)
         sides = np.empty((k, p + d))
         fill_design(T, degree, sides[:, :p])
@@ -160,19 +162,21 @@ def agree_with_consensus(start, stop, Y, indptr, indices, consensus, closest, to
 
 
 @njit(cache=True, nogil=True)
-def predict_global(start, stop, X, Q, Y, unit, kind, mean, coefficients, coordinates):
+def predict_global(start, stop, X, n, Q, Y, unit, kind, mean, coefficients, coordinates):
     """``mean - sum_j g(|x - x_j|) coefficients_j`` over all training points, g the variogram.
 
-    The coefficients sum to 0, so that the variogram does for the covariance. A query on training
-    points gets the mean of their images.
+    The coefficients sum to 0, so that the variogram does for the covariance, and only its
+    differences count: far from the data they stay exact. A query on training points gets the mean
+    of their images.
     """
     d = coefficients.shape[1]
     for i in range(start, stop):
         coordinates[i] = mean
         anchor = -1
         count = 0
-        for j in range(X.shape[0]):
-            apart = distance(Q[i], X[j])
+        level = 0.0
+        for j in range(n):
+            apart = row_distance(Q, i, X, j)
             if apart == 0.0:
                 if count == 0:
                     anchor = j
@@ -181,7 +185,10 @@ def predict_global(start, stop, X, Q, Y, unit, kind, mean, coefficients, coordin
                     coordinates[i, a] += Y[j, a] - Y[anchor, a]
                 count += 1
             elif count == 0:
-                value = variogram(kind, apart / unit)
+                value = variogram(kind, min(apart / unit, 1e150))
+                if j == 0:
+                    level = value
+                value -= level
                 for a in range(d):
                     coordinates[i, a] -= value * coefficients[j, a]
         if count > 0:

@@ -9,8 +9,11 @@ from outsample._kernels.gls import place_on_coincident
 from outsample._kernels.linear_algebra import cholesky_solve
 from outsample._kernels.tangent import fill_design, polynomial_terms, tangent_coordinates
 
-ITERATIONS = 50
-TOLERANCE = 1e-8
+ITERATIONS = 200
+TOLERANCE = 1e-10
+# Residuals below this share of the largest count as so much: the normal equations keep their
+# digits although an absolute fit passes through some of the images.
+LEAST_RESIDUAL = 1e-6
 # Relative ridge on all but the constant, enough to factor neighbourhoods that lie on a line.
 RIDGE = 1e-11
 
@@ -127,7 +130,8 @@ def reweight(design, coefficients, images, sigma, first, axes, rows, per_point, 
         lengths[j] = np.sqrt(square)
         largest = max(largest, lengths[j])
     for j in range(k):
-        weights[j] = taper[j] / max(lengths[j], 1e-9 * largest) if largest > 0.0 else taper[j]
+        length = max(lengths[j], LEAST_RESIDUAL * largest)
+        weights[j] = taper[j] / length if largest > 0.0 else taper[j]
 
 
 @njit(cache=True, nogil=True)
@@ -157,7 +161,7 @@ def solve_polynomial(
         if heard == 0:
             taper[:] = 1.0
             heard = k
-        t = min(tangent_dim, X.shape[1])
+        t = tangent_dim
         T = np.empty((k, t))
         tangent_coordinates(X, Q[i], rows, distances[last - 1], T)
         images = np.empty((k, d))
@@ -179,22 +183,25 @@ def solve_polynomial(
             if sound or degree == 0:
                 break
             degree -= 1
-        value = coefficients[0].copy()
+        errors = np.empty((k, d))
+        change = np.zeros((p, d))
+        size = np.abs(images).max()
         for _ in range(ITERATIONS if absolute else 0):
             reweight(
                 design, coefficients, images, sigma, first, axes, rows, per_point, i, taper, weights
             )
+            # Only the change is fitted, so that the ridge slows it but does not bend its end.
+            for j in range(k):
+                for a in range(d):
+                    errors[j, a] = images[j, a]
+                    for u in range(p):
+                        errors[j, a] -= design[j, u] * coefficients[u, a]
             if not fit_polynomial(
-                design, weights, sigma, first, axes, rows, per_point, i, images, coefficients
+                design, weights, sigma, first, axes, rows, per_point, i, errors, change
             ):
                 break
-            moved = 0.0
-            size = 0.0
-            for a in range(d):
-                moved = max(moved, abs(coefficients[0, a] - value[a]))
-                size = max(size, np.abs(images[:, a]).max())
-                value[a] = coefficients[0, a]
-            if moved <= TOLERANCE * size:
+            coefficients += change
+            if np.abs(change[0]).max() <= TOLERANCE * size:
                 break
         for a in range(d):
-            out[a] = Y[rows[0], a] + value[a]
+            out[a] = Y[rows[0], a] + coefficients[0, a]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.extending import overload
 
 # Outside this range the square of a distance loses digits, and the scaled form is used.
 SMALLEST_SQUARE = 1e-250
@@ -43,6 +44,51 @@ def distance(a, b):
 
 
 @njit(cache=True, nogil=True)
+def sparse_distance(a, a_columns, b, b_columns):
+    """`distance` of two sparse rows: the entries and their columns, in order."""
+    size = a.size + b.size
+    left = np.zeros(size)
+    right = np.zeros(size)
+    i = j = at = 0
+    while i < a.size or j < b.size:
+        take_a = j == b.size or (i < a.size and a_columns[i] <= b_columns[j])
+        take_b = i == a.size or (j < b.size and b_columns[j] <= a_columns[i])
+        if take_a:
+            left[at] = a[i]
+            i += 1
+        if take_b:
+            right[at] = b[j]
+            j += 1
+        at += 1
+    return distance(left[:at], right[:at])
+
+
+def row_distance(A, i, B, j):
+    """Distance of row i of A and row j of B: both dense, or both (data, columns, starts)."""
+    if isinstance(A, tuple):
+        own, other = slice(A[2][i], A[2][i + 1]), slice(B[2][j], B[2][j + 1])
+        return sparse_distance(A[0][own], A[1][own], B[0][other], B[1][other])
+    return distance(A[i], B[j])
+
+
+@overload(row_distance)
+def compile_row_distance(A, i, B, j):
+    """Pick the dense or the sparse form when a kernel is compiled."""
+    if isinstance(A, types.BaseTuple):
+
+        def sparse(A, i, B, j):
+            return sparse_distance(
+                A[0][A[2][i] : A[2][i + 1]],
+                A[1][A[2][i] : A[2][i + 1]],
+                B[0][B[2][j] : B[2][j + 1]],
+                B[1][B[2][j] : B[2][j + 1]],
+            )
+
+        return sparse
+    return lambda A, i, B, j: distance(A[i], B[j])
+
+
+@njit(cache=True, nogil=True)
 def order_row(indices, distances):
     """Sort one row in place by distance, ties by index."""
     by_index = np.argsort(indices)
@@ -57,18 +103,18 @@ def refine_candidates(start, stop, X, Q, candidates, distances):
     """Recompute the distances of candidates (q, c) from the coordinates and sort every row."""
     for i in range(start, stop):
         for j in range(candidates.shape[1]):
-            distances[i, j] = distance(Q[i], X[candidates[i, j]])
+            distances[i, j] = row_distance(Q, i, X, candidates[i, j])
         order_row(candidates[i], distances[i])
 
 
 @njit(cache=True, nogil=True)
-def scan_nearest(start, stop, X, Q, indices, distances):
+def scan_nearest(start, stop, X, n, Q, indices, distances):
     """Find the k nearest rows by comparing with every training row; ties by index."""
     k = indices.shape[1]
     for i in range(start, stop):
         found = 0
-        for j in range(X.shape[0]):
-            r = distance(Q[i], X[j])
+        for j in range(n):
+            r = row_distance(Q, i, X, j)
             if found == k and not r < distances[i, k - 1]:
                 continue
             # Rows come in index order, so an equal distance stays behind its equals.
@@ -83,11 +129,11 @@ def scan_nearest(start, stop, X, Q, indices, distances):
 
 
 @njit(cache=True, nogil=True)
-def scan_ball_counts(start, stop, X, Q, radius, counts):
+def scan_ball_counts(start, stop, X, n, Q, radius, counts):
     """Count the training rows within the radius of each query, by comparing with all."""
     for i in range(start, stop):
         inside = 0
-        for j in range(X.shape[0]):
-            if distance(Q[i], X[j]) <= radius:
+        for j in range(n):
+            if row_distance(Q, i, X, j) <= radius:
                 inside += 1
         counts[i] = inside

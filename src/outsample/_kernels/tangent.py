@@ -3,17 +3,64 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.extending import overload
 
 from outsample._kernels.linear_algebra import symmetric_eigen
+
+
+@njit(cache=True, nogil=True)
+def tangent_frame(X, x, rows, length, V):
+    """Leading principal directions (t, D) of the nearest neighbours, by local PCA.
+
+    Of the nearest 16, or twice the dimension: the paper's eps1 is smaller than its eps too. With
+    more columns than neighbours the Gram matrix is used, so that nothing D x D is made.
+    """
+    t, D = V.shape
+    m = min(rows.size, max(16, 2 * t))
+    center = np.zeros(D)
+    for j in range(m):
+        for a in range(D):
+            center[a] += (X[rows[j], a] - x[a]) / length / m
+    cloud = np.empty((m, D))
+    for j in range(m):
+        for a in range(D):
+            cloud[j, a] = (X[rows[j], a] - x[a]) / length - center[a]
+    size = min(m, D)
+    products = np.zeros((size, size))
+    vectors = np.empty((size, size))
+    if D <= m:
+        for j in range(m):
+            for a in range(D):
+                for b in range(a + 1):
+                    products[a, b] += cloud[j, a] * cloud[j, b]
+    else:
+        for i in range(m):
+            for j in range(i + 1):
+                for a in range(D):
+                    products[i, j] += cloud[i, a] * cloud[j, a]
+    for a in range(size):
+        for b in range(a):
+            products[b, a] = products[a, b]
+    symmetric_eigen(products, vectors)
+    V[:] = 0.0
+    for b in range(min(t, size)):
+        if products[b, b] <= 1e-24 * products[0, 0]:
+            continue
+        if D <= m:
+            V[b] = vectors[:, b]
+        else:
+            root = np.sqrt(products[b, b])
+            for j in range(m):
+                for a in range(D):
+                    V[b, a] += cloud[j, a] * (vectors[j, b] / root)
 
 
 @njit(cache=True, nogil=True)
 def tangent_coordinates(X, x, rows, length, T):
     """Coordinates (k, t) of the neighbours relative to the query in the local PCA plane.
 
-    In units of ``length``. With more columns than neighbours the k x k Gram matrix is used, so
-    that nothing D x D is made. With at least as many tangent as ambient dimensions the ambient
+    In units of ``length``. With at least as many tangent as ambient dimensions the ambient
     coordinates are kept.
     """
     k, t = T.shape
@@ -23,51 +70,33 @@ def tangent_coordinates(X, x, rows, length, T):
             for a in range(D):
                 T[j, a] = (X[rows[j], a] - x[a]) / length
         return
-    center = np.zeros(D)
+    V = np.empty((t, D))
+    tangent_frame(X, x, rows, length, V)
     for j in range(k):
-        for a in range(D):
-            center[a] += (X[rows[j], a] - x[a]) / length / k
-    centered = np.empty((k, D))
-    for j in range(k):
-        for a in range(D):
-            centered[j, a] = (X[rows[j], a] - x[a]) / length - center[a]
-    size = min(k, D)
-    products = np.zeros((size, size))
-    vectors = np.empty((size, size))
-    if D <= k:
-        for j in range(k):
+        for b in range(t):
+            T[j, b] = 0.0
             for a in range(D):
-                for b in range(a + 1):
-                    products[a, b] += centered[j, a] * centered[j, b]
+                T[j, b] += V[b, a] * ((X[rows[j], a] - x[a]) / length)
+
+
+def tangent_of(X, Q, i, rows, length, T):
+    """`tangent_coordinates` around query i; sparse points have none."""
+    if isinstance(X, tuple):
+        T[:] = 0.0
     else:
-        for i in range(k):
-            for j in range(i + 1):
-                total = 0.0
-                for a in range(D):
-                    total += centered[i, a] * centered[j, a]
-                products[i, j] = total
-    for a in range(size):
-        for b in range(a):
-            products[b, a] = products[a, b]
-    symmetric_eigen(products, vectors)
-    for b in range(t):
-        if b >= size or products[b, b] <= 1e-24 * products[0, 0]:
-            T[:, b] = 0.0
-        elif D <= k:
-            for j in range(k):
-                T[j, b] = 0.0
-                for a in range(D):
-                    T[j, b] += (centered[j, a] + center[a]) * vectors[a, b]
-        else:
-            root = np.sqrt(products[b, b])
-            offset = 0.0
-            for j in range(k):
-                along = 0.0
-                for a in range(D):
-                    along += centered[j, a] * center[a]
-                offset += along * vectors[j, b] / root
-            for j in range(k):
-                T[j, b] = vectors[j, b] * root + offset
+        tangent_coordinates(X, Q[i], rows, length, T)
+
+
+@overload(tangent_of)
+def compile_tangent_of(X, Q, i, rows, length, T):
+    """Pick the dense or the sparse form when a kernel is compiled."""
+    if isinstance(X, types.BaseTuple):
+
+        def sparse(X, Q, i, rows, length, T):
+            T[:] = 0.0
+
+        return sparse
+    return lambda X, Q, i, rows, length, T: tangent_coordinates(X, Q[i], rows, length, T)
 
 
 @njit(cache=True, nogil=True)

@@ -1,46 +1,35 @@
-"""Pictures of maps and placements, as the bytes of a PNG or SVG file.
+"""Maps with the points that were placed on them."""
 
-Needs matplotlib, and no other module does. Figures are built without pyplot, so no display is
-needed and no state is left behind. Arrays go in; the module knows nothing of experiments.
-
-Notes
------
-Colours are those of Okabe and Ito, which people with any common colour vision can tell apart;
-where there are more classes than safe colours, the classes are also labelled in the picture.
-"""
-
-from collections.abc import Sequence
-from io import BytesIO
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["error_chart", "error_map", "hero", "placed_map", "placed_sphere"]
+from outsample.plots.canvas import (
+    BLUE,
+    GREEN,
+    INK,
+    ORANGE,
+    PALE,
+    PURPLE,
+    SKY,
+    VERMILLION,
+    legend,
+    new_figure,
+    png,
+    settings,
+)
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-ORANGE, SKY, GREEN = "#E69F00", "#56B4E9", "#009E73"
-BLUE, VERMILLION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
-INK, FAINT, PALE = "#1f2933", "#5b6672", "#c9ced6"
 # Ten classes: six of the colours, yellow darkened for a white ground, and three that differ in
 # lightness from all of them.
 CLASSES = (
     *(BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY),
     *("#b8a800", "#3a3f45", "#882255", "#5b4bb5"),
 )
-SETTINGS = {
-    "font.size": 10,
-    "font.family": "DejaVu Sans",  # comes with matplotlib, so pictures are alike everywhere
-    "text.color": INK,
-    "axes.edgecolor": PALE,
-    "axes.labelcolor": FAINT,
-    "xtick.color": FAINT,
-    "ytick.color": INK,
-    "svg.hashsalt": "outsample",  # equal data, equal bytes
-}
 
 
 def placed_sphere(
@@ -64,66 +53,12 @@ def placed_sphere(
     bytes
         A PNG file.
     """
-    with _settings():
-        figure = _figure(4.8, 5.2, title)
+    with settings():
+        figure = new_figure(4.8, 5.2, title)
         axes = figure.add_axes((0, 0.05, 1, 0.88), projection="3d")
         _draw_sphere(axes, training, truth, placed, magnify)
-        _legend(figure, 0.0, ("training", PALE), ("true image", GREEN), ("placed", VERMILLION))
-        return _png(figure)
-
-
-def error_chart(
-    labels: Sequence[str],
-    ours: Sequence[float],
-    theirs: Sequence[float | None],
-    *,
-    title: str = "",
-    limits: tuple[float, float] | None = None,
-) -> bytes:
-    """Draw mean errors as dots on a log scale, with the published number beside ours.
-
-    Parameters
-    ----------
-    labels : sequence of str
-        One line each, from top to bottom.
-    ours : sequence of float
-        Measured errors.
-    theirs : sequence of float or None
-        Published errors, None where there is none.
-    title : str
-        A line above the picture.
-    limits : tuple of two floats, optional
-        Ends of the scale, to make two charts comparable.
-
-    Returns
-    -------
-    bytes
-        An SVG file.
-    """
-    with _settings():
-        height = 1.35 + 0.36 * len(labels)
-        figure = _figure(5.6, height, title)
-        axes = figure.add_axes((0.34, 0.78 / height, 0.51, 0.36 * len(labels) / height))
-        axes.set_xscale("log")
-        axes.set_xlim(limits)
-        for line, (mine, paper) in enumerate(zip(ours, theirs, strict=True)):
-            axes.axhline(line, color="#e3e7ec", linewidth=1, zorder=0)
-            if paper is not None:
-                axes.plot([mine, paper], [line, line], color=FAINT, linewidth=1.2, zorder=1)
-                axes.plot(paper, line, "D", color=ORANGE, markersize=7, zorder=2)
-            axes.plot(mine, line, "o", color=BLUE, markersize=7, zorder=3)
-            axes.text(
-                1.03, line, f"{mine:.2e}", transform=axes.get_yaxis_transform(), va="center",
-                color=BLUE, fontsize=9,
-            )  # fmt: skip
-        axes.set_yticks(range(len(labels)), labels)
-        axes.set_ylim(len(labels) - 0.5, -0.5)
-        axes.set_xlabel("mean error, log scale; left is better")
-        axes.tick_params(length=0, which="both", labelsize=9)
-        axes.xaxis.set_minor_formatter("")
-        axes.spines[["top", "right", "left"]].set_visible(False)
-        _legend(figure, 0.0, ("measured here", BLUE, "o"), ("printed in the paper", ORANGE, "D"))
-        return _svg(figure)
+        legend(figure, 0.0, ("training", PALE), ("true image", GREEN), ("placed", VERMILLION))
+        return png(figure)
 
 
 def placed_map(Y: Array, labels: Labels, hidden: Mask, placed: Array, *, title: str = "") -> bytes:
@@ -147,10 +82,10 @@ def placed_map(Y: Array, labels: Labels, hidden: Mask, placed: Array, *, title: 
     bytes
         A PNG file.
     """
-    with _settings():
-        figure = _figure(5.2, 5.6, title)
+    with settings():
+        figure = new_figure(5.2, 5.6, title)
         _draw_map(figure.add_axes((0.01, 0.01, 0.98, 0.92)), Y, labels, hidden, placed)
-        return _png(figure)
+        return png(figure)
 
 
 def error_map(Y: Array, hidden: Mask, placed: Array, size: float, *, title: str = "") -> bytes:
@@ -172,10 +107,10 @@ def error_map(Y: Array, hidden: Mask, placed: Array, size: float, *, title: str 
     """
     off = np.linalg.norm(placed - Y[hidden], axis=1) / size
     order = np.argsort(off)  # the worst on top
-    with _settings():
+    with settings():
         from matplotlib.colors import LogNorm
 
-        figure = _figure(5.2, 5.6, title)
+        figure = new_figure(5.2, 5.6, title)
         axes = figure.add_axes((0.01, 0.12, 0.98, 0.81))
         axes.scatter(*Y[~hidden].T, s=7, color="#dfe3e8", linewidths=0)
         dots = axes.scatter(
@@ -190,7 +125,7 @@ def error_map(Y: Array, hidden: Mask, placed: Array, size: float, *, title: str 
         bar.ax.tick_params(length=0, which="both", labelsize=9)
         bar.outline.set_visible(False)
         bar.set_label("error as a share of the map's size", fontsize=9)
-        return _png(figure)
+        return png(figure)
 
 
 def hero(digits: tuple[Array, Labels, Mask, Array], sphere: tuple[Array, Array, Array]) -> bytes:
@@ -208,17 +143,17 @@ def hero(digits: tuple[Array, Labels, Mask, Array], sphere: tuple[Array, Array, 
     bytes
         A PNG file, 1600 pixels wide.
     """
-    with _settings():
+    with settings():
         hidden = digits[2]
-        figure = _figure(10.0, 5.2)
+        figure = new_figure(10.0, 5.2)
         words = f"{hidden.sum()} new digits on a t-SNE map of {(~hidden).sum()}"
         figure.text(0.27, 0.955, words, ha="center", fontsize=12)
         _draw_map(figure.add_axes((0.01, 0.01, 0.52, 0.93)), *digits)
         words = f"{len(sphere[1])} new points on a sphere of {len(sphere[0])}"
         figure.text(0.765, 0.955, words, ha="center", fontsize=12)
         _draw_sphere(figure.add_axes((0.54, 0.03, 0.45, 0.9), projection="3d"), *sphere)
-        _legend(figure, 0.53, ("training", PALE), ("true image", GREEN), ("placed", VERMILLION))
-        return _png(figure, dpi=160)
+        legend(figure, 0.53, ("training", PALE), ("true image", GREEN), ("placed", VERMILLION))
+        return png(figure, dpi=160)
 
 
 def _draw_sphere(
@@ -270,60 +205,3 @@ def _bare(axes: Any) -> None:
     axes.set_aspect("equal")
     axes.margins(0.02)
     axes.set_axis_off()
-
-
-def _legend(figure: Any, left: float, *entries: tuple[str, ...]) -> None:
-    """One line of marks and words along the lower edge; an entry is word, colour, marker."""
-    from matplotlib.lines import Line2D
-
-    marks = [
-        Line2D([], [], linestyle="", marker=(*rest, "o")[0], color=colour, markersize=6, label=word)
-        for word, colour, *rest in entries
-    ]
-    figure.legend(
-        handles=marks, loc="lower center", bbox_to_anchor=(left, 0.0, 1 - left, 1), frameon=False,
-        ncols=len(marks), handletextpad=0.1, columnspacing=1.2, fontsize=9,
-    )  # fmt: skip
-
-
-def _settings() -> Any:
-    """Apply our fonts and colours for the time of one picture."""
-    try:
-        from matplotlib import rc_context
-    except ImportError as error:
-        raise ImportError(
-            "pictures need matplotlib; install it with: pip install outsample[plots]"
-        ) from error
-    return rc_context(SETTINGS)
-
-
-def _figure(width: float, height: float, title: str = "") -> Any:
-    """Return a figure, sized in inches, that belongs to no window."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), facecolor="white")
-    figure.text(0.5, 1 - 0.24 / height, title, ha="center", va="center", fontsize=12)
-    return figure
-
-
-def _svg(figure: Any) -> bytes:
-    """Return the figure as an SVG file, without the date: equal data give equal files."""
-    stream = BytesIO()
-    figure.savefig(stream, format="svg", metadata={"Date": None})
-    return stream.getvalue()
-
-
-def _png(figure: Any, dpi: int = 170) -> bytes:
-    """Return the figure as a PNG file of at most 256 colours.
-
-    A palette is not seen where a few colours stand on white, and makes the file three times
-    smaller.
-    """
-    from PIL import Image
-
-    stream, small = BytesIO(), BytesIO()
-    figure.savefig(stream, format="png", dpi=dpi)
-    with Image.open(stream) as picture:
-        flat = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
-    flat.save(small, format="png", optimize=True)
-    return small.getvalue()

@@ -1,0 +1,23 @@
+"""Pictures of maps, placements and errors, as the bytes of a PNG or SVG file.
+
+Needs matplotlib, and no other module does. Figures are built without pyplot, so no display is
+needed and no state is left behind. Arrays go in; the module knows nothing of experiments.
+
+Notes
+-----
+Colours are those of Okabe and Ito, which people with any common colour vision can tell apart;
+where there are more classes than safe colours, the classes are also labelled in the picture.
+"""
+
+from outsample.plots.charts import comparison, error_chart, ratio_chart
+from outsample.plots.maps import error_map, hero, placed_map, placed_sphere
+
+__all__ = [
+    "comparison",
+    "error_chart",
+    "error_map",
+    "hero",
+    "placed_map",
+    "placed_sphere",
+    "ratio_chart",
+]

@@ -1,0 +1,126 @@
+"""Error bars hold 90 % of new points, and grow away from the data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import load_digits
+from sklearn.manifold import Isomap
+
+from outsample import PCAExtension
+from outsample.calibration import LEVEL, calibrate, conformal_quantile, radii
+from outsample.covariance import Correlated
+
+PAPER = {"order": 0, "loss": "squared"}
+MODELS = {
+    "tangent": PCAExtension(weighting="tangent", n_neighbors=10, **PAPER),
+    "plane": PCAExtension(weighting="distance", n_neighbors=12, order=1, loss="squared"),
+    "median": PCAExtension(weighting="distance", n_neighbors=7, order=0, loss="absolute"),
+    "correlated": PCAExtension(weighting=Correlated("linear", 1.0, 0.0), n_neighbors=15, **PAPER),
+}
+MAPS = {
+    "smooth": lambda X: np.column_stack([np.sin(4 * X[:, 0]), X[:, 1] ** 2]),
+    "torn": lambda X: X + np.where(X[:, :1] > 0.5, [10.0, 0.0], [0.0, 0.0]),
+}
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=60), st.floats(0.01, 0.99))
+def test_the_quantile_is_the_ranked_score(scores, level):
+    rank = min(int(np.ceil((len(scores) + 1) * level)), len(scores))
+    assert conformal_quantile(np.array(scores), level) == sorted(scores)[rank - 1]
+
+
+def test_the_quantile_covers_a_new_score_with_its_level():
+    """Over 4000 draws of 19 scores and a new one; the standard error is 0.0047."""
+    rng = np.random.default_rng(0)
+    draws = rng.normal(size=(4000, 20))
+    covered = [draw[-1] <= conformal_quantile(draw[:-1], 0.9) for draw in draws]
+    assert np.mean(covered) == pytest.approx(0.9, abs=3 * 0.0047)
+
+
+def coverage(extension, X, Y, X_new, Y_new):
+    placed = extension.fit(X, Y).place(X_new)
+    return (np.linalg.norm(placed.coordinates - Y_new, axis=1) <= placed.error_bar).mean()
+
+
+def assert_covers(found, n_calibration, n_new):
+    """Mean coverage is 0.88 to 0.92, up to two standard errors.
+
+    One split has the variance ``0.9 * 0.1 * (1 / n_calibration + 1 / n_new)``: the calibration is
+    a sample too.
+    """
+    one = (LEVEL * (1 - LEVEL) * (1 / n_calibration + 1 / n_new)) ** 0.5
+    error = one / len(found) ** 0.5
+    assert error < 0.01  # else the test would say little
+    assert 0.88 - 2 * error <= np.mean(found) <= 0.92 + 2 * error
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("kind", MAPS)
+def test_coverage_on_new_points(name, kind):
+    found = []
+    for seed in range(8):  # fresh points every time
+        X = np.random.default_rng(seed).random((1200, 2))
+        Y = MAPS[kind](X)
+        found.append(coverage(MODELS[name], X[:600], Y[:600], X[600:], Y[600:]))
+    assert_covers(found, 600, 600)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X = load_digits().data[:900]
+    return X, Isomap(n_neighbors=10).fit_transform(X)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_coverage_on_digits(digits, name):
+    """Isomap of 900 digits, seven splits; they share rows, so that the error is a little more."""
+    X, Y = digits
+    found = []
+    for seed in range(7):
+        rows = np.random.default_rng(seed).permutation(900)
+        train, test = rows[:500], rows[500:]
+        found.append(coverage(MODELS[name], X[train], Y[train], X[test], Y[test]))
+    assert_covers(found, 500, 400)
+
+
+def test_coverage_of_the_chosen_model(digits):
+    """The same rows choose the model and calibrate it; that costs little."""
+    X, Y = digits
+    found = []
+    for seed in range(7):
+        rows = np.random.default_rng(seed).permutation(900)
+        train, test = rows[:500], rows[500:]
+        extension = PCAExtension(weighting="distance", order=0)
+        found.append(coverage(extension, X[train], Y[train], X[test], Y[test]))
+    assert_covers(found, 500, 400)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("kind", MAPS)
+@given(seed=st.integers(0, 10**6))
+def test_bars_grow_along_a_ray_away_from_the_data(name, kind, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.random((200, 2))
+    way = rng.normal(size=2)
+    ray = 0.5 + np.outer(np.r_[np.linspace(2, 40, 30), 1e3, 1e6], way / np.linalg.norm(way))
+    bars = MODELS[name].fit(X, MAPS[kind](X)).place(ray).error_bar
+    assert (np.diff(bars) > 0).all()
+    assert bars[-1] > 1e5 * np.median(bars[:1])
+
+
+def test_the_radius_in_its_parts():
+    errors, spread = np.arange(1.0, 101.0), np.ones(100)
+    bars = calibrate(errors, spread, np.full(100, 2.0), np.full(100, 3.0))
+    assert bars == (91 / 1.1, 0.1, 3.0, 2.0)
+    np.testing.assert_allclose(radii(bars, np.array([1.0, 1.0]), np.array([2.0, 5.0])), [91, 100])
+    largest = radii(bars, np.array([1e308]), np.array([1e308]))
+    assert np.isfinite(largest).all()
+
+
+def test_a_constant_map_has_no_error():
+    X = np.random.default_rng(0).random((50, 2))
+    placed = MODELS["tangent"].fit(X, np.ones((50, 2))).place(X + 0.01)
+    np.testing.assert_array_equal(placed.error_bar, 0)

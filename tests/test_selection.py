@@ -1,0 +1,183 @@
+"""The choice by leave-one-out: exact, repeatable, and within what is given."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import reference
+from outsample import PCAExtension
+from outsample.covariance import Correlated
+from outsample.selection import Chooser, map_size, sample_rows
+from outsample.weights import InverseDistance
+
+PAPER = {"order": 0, "loss": "squared"}
+LINEAR = Correlated("linear", 1.0, 0.0)
+MODELS = {
+    "distance": PCAExtension(weighting="distance", n_neighbors=6, **PAPER),
+    "power": PCAExtension(weighting=InverseDistance(5.0), n_neighbors=6, **PAPER),
+    "tangent": PCAExtension(weighting="tangent", n_neighbors=6, curvature=1.2, **PAPER),
+    "split": PCAExtension(weighting="split_tangent", n_neighbors=6, curvature=1.2, tangent_dim=1,
+                          **PAPER),
+    "median": PCAExtension(weighting="distance", n_neighbors=6, order=0, loss="absolute"),
+    "plane": PCAExtension(weighting="distance", n_neighbors=9, order=1, loss="squared",
+                          tangent_dim=2),
+    "quadric": PCAExtension(weighting="distance", n_neighbors=16, order=2, loss="squared",
+                            tangent_dim=2),
+    "absolute plane": PCAExtension(weighting="distance", n_neighbors=9, order=1, loss="absolute",
+                                   tangent_dim=2),
+    "correlated": PCAExtension(weighting=LINEAR, n_neighbors=12, **PAPER),
+    "consensus": PCAExtension(weighting=LINEAR, n_neighbors=12, order=0, loss="absolute"),
+    "ball": PCAExtension(weighting="distance", radius=1.0, n_neighbors=3, **PAPER),
+    "ball plane": PCAExtension(weighting="distance", radius=1.5, n_neighbors=3, order=1,
+                               loss="squared", tangent_dim=2),
+    "wide": PCAExtension(weighting="distance", n_neighbors=38, order=1, loss="squared",
+                         tangent_dim=2),
+}  # fmt: skip
+
+
+def data(seed, n=40, d=2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, np.sin(X @ rng.normal(size=(3, d))) + 0.1 * rng.normal(size=(n, d))
+
+
+def chooser_of(extension):
+    curvature = None if extension.curvature == "auto" else extension.curvature
+    return Chooser(extension.search_, extension.embedding_, curvature, None)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@given(seed=st.integers(0, 10**6))
+def test_leave_one_out_is_refitting_without_the_row(name, seed):
+    X, Y = data(seed)
+    extension = MODELS[name].fit(X, Y)
+    model = extension.model_
+    found = chooser_of(extension).leave_out(model, np.arange(40)).coordinates
+    expected = reference.leave_one_out(X, Y, lambda a, b: MODELS[name].fit(a, b).transform)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_error_is_the_mean_over_the_rows(name):
+    X, Y = data(0)
+    extension = MODELS[name].fit(X, Y)
+    places = reference.leave_one_out(X, Y, lambda a, b: MODELS[name].fit(a, b).transform)
+    size = np.sqrt(((Y - Y.mean(axis=0)) ** 2).sum(axis=1).mean())
+    assert map_size(Y) == pytest.approx(size)
+    assert MODELS[name].fit(X, Y).loo_error_ == pytest.approx(
+        np.linalg.norm(places - Y, axis=1).mean() / size, rel=1e-8
+    )
+    assert len(extension.selection_) <= 1  # nothing was left to choose
+
+
+def test_a_row_with_twins_does_not_see_itself_only():
+    X, Y = data(1)
+    X[:8] = X[0]
+    extension = MODELS["distance"].fit(X, Y)
+    left_out = chooser_of(extension).leave_out(extension.model_, np.arange(40))
+    counts = np.diff(left_out.around.near.indptr)
+    assert (counts == 6).all()
+    for i in range(8, 40):
+        assert i not in left_out.around.near.indices[6 * i : 6 * i + 6]
+
+
+GIVEN = [
+    {},
+    {"order": 1},
+    {"order": 2},
+    {"loss": "absolute"},
+    {"loss": "squared", "order": 0},
+    {"weighting": "tangent"},
+    {"weighting": InverseDistance(3.0)},
+    {"weighting": "correlated"},
+    {"weighting": Correlated("matern52", 4.0, 1e-3)},
+    {"n_neighbors": 9},
+    {"n_neighbors": 9, "order": 1, "loss": "absolute"},
+    {"radius": 1.0},
+    {"radius": 1.0, "order": 1},
+    {"tangent_dim": 2, "order": 1},
+]
+
+
+@pytest.mark.parametrize("settings", GIVEN, ids=str)
+def test_what_is_given_is_respected_and_the_table_is_in_order(settings):
+    X, Y = data(2, 100)
+    extension = PCAExtension(**settings).fit(X, Y)
+    trials = extension.selection_
+    assert len(trials) > 1 and trials[0].model == extension.model_
+    for trial in trials:
+        for name, value in settings.items():
+            if name == "radius":
+                assert not isinstance(trial.model.weighting, Correlated)
+            elif value == "correlated":
+                assert isinstance(trial.model.weighting, Correlated)
+            else:
+                assert getattr(trial.model, name) == value
+        assert 1 <= trial.model.n_neighbors <= len(X)
+        assert trial.error >= 0 and trial.seconds >= 0
+    rest = [(-trial.n_rows, trial.error) for trial in trials[1:]]
+    if not any(trial.model.n_neighbors == len(X) for trial in trials):
+        assert rest == sorted(rest)
+        assert trials[0].n_rows == max(trial.n_rows for trial in trials)
+        full = [trial.error for trial in trials if trial.n_rows == trials[0].n_rows]
+        assert trials[0].error <= min(full) * (1 + 1e-3) + 1e-13
+    if extension.map_.process is None and trials[0].n_rows == len(X):
+        assert extension.loo_error_ == pytest.approx(trials[0].error, rel=1e-9)
+
+
+def test_the_same_data_gives_the_same_choice():
+    X, Y = data(3, 120)
+    one, other = PCAExtension().fit(X, Y), PCAExtension(n_jobs=2).fit(X, Y)
+    assert one.model_ == other.model_
+    assert [t[:2] for t in one.selection_] == [t[:2] for t in other.selection_]
+    queries = np.random.default_rng(0).normal(size=(9, 3))
+    np.testing.assert_array_equal(one.transform(queries), other.transform(queries))
+
+
+def test_ties_go_to_the_simpler():
+    """On a constant map every candidate is perfect: the first one wins."""
+    X, _ = data(4, 100)
+    chosen = PCAExtension().fit(X, np.ones((100, 2))).model_
+    assert (chosen.weighting, chosen.n_neighbors, chosen.order, chosen.loss) == (
+        "distance", 3, 0, "squared"
+    )  # fmt: skip
+
+
+def test_the_choice_follows_the_map():
+    rng = np.random.default_rng(5)
+    X = rng.random((200, 2))
+    smooth = PCAExtension().fit(X, np.column_stack([np.sin(3 * X[:, 0]), X.prod(axis=1)]))
+    assert isinstance(smooth.weighting_, Correlated) or smooth.order_ == 2
+    affine = PCAExtension(weighting="distance").fit(X, X @ [[1.0, 2.0], [0.5, 3.0]])
+    assert affine.order_ >= 1 and affine.loo_error_ < 1e-8
+    torn = X + 10 * rng.integers(0, 2, (200, 1))  # two sheets, at random
+    assert PCAExtension().fit(X, torn).loo_error_ <= min(
+        PCAExtension(n_neighbors=k, **PAPER).fit(X, torn).loo_error_ for k in (5, 15)
+    ) * (1 + 1e-9)
+
+
+def test_a_chosen_process():
+    X, Y = data(6, 60)
+    Y = np.sin(X[:, :2])
+    extension = PCAExtension(weighting="correlated", n_neighbors=60).fit(X, Y)
+    assert extension.map_.process is not None
+    assert extension.n_neighbors_ == 60 and extension.order_ == 0 and extension.loss_ == "squared"
+    assert extension.loo_error_ == pytest.approx(extension.selection_[0].error, rel=1e-12)
+
+
+def test_too_many_rows_for_a_process(monkeypatch):
+    X, Y = data(7)
+    monkeypatch.setattr("outsample.pca_extension.GLOBAL_ROWS", 39)
+    with pytest.raises(ValueError, match="n_neighbors is 40"):
+        PCAExtension(weighting=LINEAR, n_neighbors=40, **PAPER).fit(X, Y)
+    PCAExtension(weighting=LINEAR, n_neighbors=39, **PAPER).fit(X, Y)
+    PCAExtension(weighting="distance", n_neighbors=40, **PAPER).fit(X, Y)
+
+
+def test_samples_are_nested():
+    few, many = sample_rows(1000, 50), sample_rows(1000, 400)
+    np.testing.assert_array_equal(few, many[:50])
+    assert len(set(many)) == 400 and len(sample_rows(30, 50)) == 30
