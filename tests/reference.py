@@ -204,29 +204,31 @@ def monomials(T, order):
     return np.column_stack(columns)
 
 
-def tangent_plane(X, indices, x, t):
+def tangent_plane(X, indices, distances, x, t, reach=np.inf):
     """Coordinates of the neighbours from x, in the plane of t principal directions.
 
-    Those of the nearest 16 of them, or of 2 t.
+    Those of the nearest 16 of them, or of 2 t, tapered to the next one or to ``reach``.
     """
     if t >= X.shape[1]:
         return X[indices] - x
-    close = X[indices[: max(16, 2 * t)]]
-    axes = np.linalg.svd(close - close.mean(axis=0), full_matrices=False)[2][:t]
+    m = max(16, 2 * t)
+    edge = distances[m] if m < len(indices) else reach
+    taper = (1 - (distances[:m] / edge) ** 2) ** 2
+    close = X[indices[:m]]
+    centered = close - np.average(close, axis=0, weights=taper)
+    axes = np.linalg.svd(np.sqrt(taper)[:, None] * centered, full_matrices=False)[2][:t]
     return (X[indices] - x) @ axes.T
 
 
 def polynomial_problem(X, Y, x, weighting, *, k, order, t, c=1.0):
     """Images, roots of the weights, taper and design of a local polynomial fit around x."""
     indices, distances = neighbors(X, x, k)
-    taper = np.ones(k)
-    if k < len(X):
-        reach = neighbors(X, x, k + 1)[1][-1]
-        taper = (1 - (distances / reach) ** 2) ** 2
+    reach = neighbors(X, x, k + 1)[1][-1] if k < len(X) else np.inf
+    taper = (1 - (distances / reach) ** 2) ** 2
     while order > 0 and (taper > 0).sum() <= monomials(np.zeros((1, t)), order).size:
         order -= 1
     R = roots(settings_blocks(X, Y, indices, distances, x, weighting, c))
-    T = tangent_plane(X, indices, x, t) / distances[-1]
+    T = tangent_plane(X, indices, distances, x, t, reach) / distances[-1]
     return Y[indices], R, taper, monomials(T, order)
 
 
@@ -259,7 +261,7 @@ def correlated(X, Y, x, kind, length, nugget, *, k, order=0, t=1, kept=None, uni
     G += nugget * np.eye(len(indices))
     while order > 0 and len(indices) <= monomials(np.zeros((1, t)), order).size:
         order -= 1
-    J = monomials(tangent_plane(X, indices, x, t) / distances[-1], order)
+    J = monomials(tangent_plane(X, indices, distances, x, t) / distances[-1], order)
     left = np.linalg.solve(G, J).T
     return np.linalg.solve(left @ J, left @ Y[indices])[0], np.linalg.cond(G)
 
@@ -299,3 +301,100 @@ def without(rows, i):
 def leave_one_out(X, Y, fit):
     """Place every row by a model fitted to the others: ``fit(X, Y)`` returns a function."""
     return np.vstack([fit(without(X, i), without(Y, i))(X[i : i + 1]) for i in range(len(X))])
+
+
+def gaussian(A, B, epsilon):
+    """Eq. 7.3 between all rows of A and B."""
+    return np.exp(-(pairwise(A, B) ** 2) / epsilon)
+
+
+def expansion(X, Q, epsilon, coefficients, normalize=False):
+    G = gaussian(Q, X, epsilon)
+    return (G / G.sum(axis=1, keepdims=True) if normalize else G) @ coefficients
+
+
+def density_weights(X, epsilon, alpha):
+    return gaussian(X, X, epsilon).sum(axis=1) ** -alpha
+
+
+def markov_mean(X, Q, epsilon, weights, coefficients):
+    G = gaussian(Q, X, epsilon) * weights
+    return G @ coefficients / G.sum(axis=1, keepdims=True)
+
+
+def transitions(X, Q, epsilon, alpha):
+    """Transition probabilities from Q to X of the diffusion on X."""
+    return markov_mean(X, Q, epsilon, density_weights(X, epsilon, alpha), np.eye(len(X)))
+
+
+def diffusion_map(X, epsilon, alpha, t, m):
+    """Coordinates and eigenvalues by the unsymmetric transition matrix itself."""
+    P = transitions(X, X, epsilon, alpha)
+    values, vectors = np.linalg.eig(P)
+    order = np.argsort(-values.real)[: m + 1]
+    values, vectors = values.real[order], vectors.real[:, order]
+    w = density_weights(X, epsilon, alpha)
+    degrees = (w[:, None] * gaussian(X, X, epsilon) * w).sum(axis=1)
+    vectors /= np.sqrt((degrees / degrees.sum()) @ vectors**2)
+    vectors *= np.sign(vectors[np.argmax(np.abs(vectors), axis=0), np.arange(m + 1)])
+    return vectors[:, 1:] * values[1:] ** t, values[1:]
+
+
+def nystroem(X, Y, Q, epsilon, alpha):
+    """Extension in all eigenfunctions of the diffusion: interpolation, if nothing is cut."""
+    return transitions(X, Q, epsilon, alpha) @ np.linalg.solve(
+        transitions(X, X, epsilon, alpha), Y
+    )
+
+
+def geometric_harmonics(X, Y, Q, epsilon, condition):
+    """Projection on the eigenvectors of the kernel that pass, each extended by Eq. 7.1."""
+    values, vectors = np.linalg.eigh(gaussian(X, X, epsilon))
+    mean, extended = Y.mean(axis=0), 0
+    for value, phi in zip(values, vectors.T, strict=True):
+        if value > values[-1] / condition:
+            extended = extended + np.outer(gaussian(Q, X, epsilon) @ phi / value, phi @ (Y - mean))
+    return mean + extended
+
+
+def smoothing_weights(X, Q, sigma, others_only=False):
+    """Eq. 7.4's kernel, normalised at the query; without its own point if asked."""
+    weights = np.exp(-(pairwise(Q, X) ** 2) / sigma)
+    if others_only:
+        np.fill_diagonal(weights, 0.0)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def pyramid(X, Y, queries, scales):
+    """Eq. 7.4-7.6: values at the queries and the error after each level."""
+    residual, values, errors = Y, 0.0, []
+    for sigma in scales:
+        values = values + smoothing_weights(X, queries, sigma) @ residual
+        residual = residual - smoothing_weights(X, X, sigma) @ residual
+        errors.append(np.sqrt((residual**2).sum(axis=1).mean()))
+    return values, np.array(errors)
+
+
+def pyramid_left_out(X, Y, scales):
+    """Leave-one-out errors by levels as Fernandez et al. define them, row by row."""
+    residual, errors = Y, []
+    for sigma in scales:
+        smooth = np.empty(Y.shape)
+        for i in range(len(X)):
+            weights = np.exp(-(pairwise(X[i : i + 1], without(X, i)) ** 2) / sigma)
+            smooth[i] = (weights @ without(residual, i) / weights.sum())[0]
+        residual = residual - smooth
+        errors.append(np.sqrt((residual**2).sum(axis=1).mean()))
+    return np.array(errors)
+
+
+def multiscale(X, Y, queries, scales, sampled, cut):
+    """Algorithms 7.2 and 7.3 on given sampled rows."""
+    center = Y.mean(axis=0)
+    residual, values = Y - center, np.tile(center, (len(queries), 1))
+    for epsilon, rows in zip(scales, sampled, strict=True):
+        B = np.exp(-(pairwise(X, X[rows]) ** 2) / epsilon)
+        coefficients = np.linalg.pinv(B, rcond=cut) @ residual
+        residual = residual - B @ coefficients
+        values = values + np.exp(-(pairwise(queries, X[rows]) ** 2) / epsilon) @ coefficients
+    return values, residual

@@ -112,26 +112,25 @@ def test_on_a_torn_map_a_median_lands_on_a_shred_and_a_mean_between(seed):
     assert between(median).sum() < between(mean.transform(queries)).sum()
 
 
-@every_weighting
+@pytest.mark.parametrize("name", ["distance", "power 4", "power 12"])
 @given(seed=st.integers(0, 10**6))
 def test_one_wild_image_has_bounded_influence(name, seed):
-    """However far one image of nine is moved, the median stays; the mean follows."""
+    """However far one image of nine is moved, the median stays; the mean follows.
+
+    Not so for tangent weights: their covariance is that of the images, the wild one among them.
+    """
     rng = np.random.default_rng(seed)
     angles = np.linspace(0, 2 * np.pi, 9, endpoint=False)
-    X = np.column_stack([np.cos(angles), np.sin(angles)])  # all equally far from the query
+    X = np.column_stack([np.cos(angles), np.sin(angles)])  # all about equally far from the query
     X = X * (1 + 0.01 * rng.random((9, 1)))
     Y = rng.normal(size=(9, 2))
-    weighting = WEIGHTINGS[name][0]
-    if not isinstance(weighting, str) or weighting == "distance":
-        places, means = [], []
-        for far in (1e2, 1e4, 1e8):
-            wild = Y.copy()
-            wild[4] = far
-            fitted = absolute(weighting, 9).fit(X, wild)
-            places.append(fitted.transform([[0.0, 0.0]])[0])
-            means.append(fitted.set_params(loss="squared").fit(X, wild).transform([[0.0, 0.0]])[0])
-        assert np.linalg.norm(places, axis=1).max() < 10 * np.linalg.norm(Y, axis=1).max()
-        assert np.linalg.norm(means[-1]) > 1e6
+    for far in (1e2, 1e4, 1e8):
+        wild = Y.copy()
+        wild[4] = far
+        median = absolute(WEIGHTINGS[name][0], 9).fit(X, wild)
+        assert np.linalg.norm(median.transform([[0.0, 0.0]])) < 10 * np.linalg.norm(Y, axis=1).max()
+        mean = median.set_params(loss="squared").fit(X, wild)
+        assert np.linalg.norm(mean.transform([[0.0, 0.0]])) > 0.05 * far
 
 
 @given(seed=st.integers(0, 10**6), d=st.integers(1, 4))

@@ -101,12 +101,15 @@ def test_an_absolute_plane_passes_a_wild_image_by(name):
 @pytest.mark.kernels
 @pytest.mark.parametrize("D", [2, 3, 9, 30])
 @pytest.mark.parametrize("t", [1, 2, 3])
-def test_tangent_coordinates(D, t):
+@pytest.mark.parametrize("k", [10, 25])
+def test_tangent_coordinates(D, t, k):
     rng = np.random.default_rng(D)
-    X, x = rng.normal(size=(10, D)), rng.normal(size=D)
-    T = np.empty((10, min(t, D)))
-    tangent.tangent_coordinates(X, x, np.arange(10), 2.0, T)
-    truth = reference.tangent_plane(X, np.arange(10), x, t) / 2.0
+    X, x = rng.normal(size=(30, D)), rng.normal(size=D)
+    rows, apart = reference.neighbors(X, x, k)
+    reach = 1.1 * apart[-1]
+    T = np.empty((k, min(t, D)))
+    tangent.tangent_coordinates(X, x, rows, apart, reach, T)
+    truth = reference.tangent_plane(X, rows, apart, x, t, reach) / apart[-1]
     if t < D:  # axes are known up to their sign
         T, truth = T * np.sign(T[0]), truth * np.sign(truth[0])
     np.testing.assert_allclose(T, truth, atol=1e-12)
@@ -218,6 +221,23 @@ def test_the_answer_is_continuous_as_neighbors_come_and_go(order, D):
         changed = extension.index_.nearest(walk @ frame, 16).indices.reshape(steps, 16)
         assert (np.sort(changed, axis=1)[1:] != np.sort(changed, axis=1)[:-1]).any(axis=1).sum() > 9
         jumps.append(np.abs(np.diff(extension.transform(walk @ frame), axis=0)).max())
+    assert jumps[1] < 0.3 * jumps[0]
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_the_answer_is_continuous_on_a_curved_surface(order):
+    """The frame of the tangent plane is tapered as well."""
+    rng = np.random.default_rng(4)
+
+    def surface(flat):
+        return np.column_stack([flat, np.sin(2 * flat[:, 0]) * np.cos(flat[:, 1])])
+
+    flat = rng.uniform(-1, 1, (300, 2))
+    extension = fitted(surface(flat), np.sin(3 * flat), "distance", 24, order, 2)
+    jumps = []
+    for steps in (4000, 16000):
+        walk = surface(np.linspace([-0.5, -0.31], [0.5, 0.37], steps))
+        jumps.append(np.abs(np.diff(extension.transform(walk), axis=0)).max())
     assert jumps[1] < 0.3 * jumps[0]
 
 

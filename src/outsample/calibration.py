@@ -20,7 +20,8 @@ class ErrorBars(NamedTuple):
 
     The radius is ``factor * (spread + floor) + slope * max(0, r_1 - farthest)``, with r_1 the
     distance to the nearest training point: conformal among points like the training ones, and
-    growing by the map's typical slope beyond them.
+    growing by the map's typical slope beyond them. There the spread, which says less and less,
+    gives way to the width of the whole map.
 
     Attributes
     ----------
@@ -32,12 +33,15 @@ class ErrorBars(NamedTuple):
         Typical image distance per ambient distance.
     farthest : float
         Largest distance of a training point from its nearest neighbour.
+    widest : float
+        Width of the map.
     """
 
     factor: float
     floor: float
     slope: float
     farthest: float
+    widest: float
 
 
 def conformal_quantile(scores: np.ndarray, level: float) -> float:
@@ -95,7 +99,11 @@ def image_spread(
 
 
 def calibrate(
-    errors: np.ndarray, spread: np.ndarray, nearest: np.ndarray, slopes: np.ndarray
+    errors: np.ndarray,
+    spread: np.ndarray,
+    nearest: np.ndarray,
+    slopes: np.ndarray,
+    widest: float,
 ) -> ErrorBars:
     """Make error bars from leave-one-out errors.
 
@@ -106,6 +114,8 @@ def calibrate(
         distance to the nearest other row.
     slopes : ndarray of shape (s,)
         Local Lipschitz estimates.
+    widest : float
+        Width of the map.
 
     Returns
     -------
@@ -115,7 +125,7 @@ def calibrate(
     if floor == 0.0:
         floor = float(spread.max()) or 1.0
     factor = conformal_quantile(errors / (spread + floor), LEVEL)
-    return ErrorBars(factor, floor, float(np.median(slopes)), float(nearest.max()))
+    return ErrorBars(factor, floor, float(np.median(slopes)), float(nearest.max()), widest)
 
 
 def radii(bars: ErrorBars, spread: np.ndarray, nearest: np.ndarray) -> np.ndarray:
@@ -134,5 +144,7 @@ def radii(bars: ErrorBars, spread: np.ndarray, nearest: np.ndarray) -> np.ndarra
     """
     beyond = np.maximum(nearest - bars.farthest, 0.0)
     with np.errstate(over="ignore"):  # the largest double stands for anything beyond it
+        share = np.minimum(beyond / (bars.farthest or 1.0), 1.0)
+        spread = (1 - share) * spread + share * bars.widest
         bar = bars.factor * (spread + bars.floor) + bars.slope * beyond
     return np.minimum(bar, np.finfo(np.float64).max)

@@ -399,7 +399,8 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         errors = np.linalg.norm(left_out.coordinates - Y[rows], axis=1)
         spread = calibration.image_spread(Y, near, left_out.coordinates, self.n_jobs)
         nearest = near.distances[near.indptr[:-1]]
-        self.error_bars_ = calibration.calibrate(errors, spread, nearest, slopes)
+        widest = float(np.linalg.norm(np.ptp(Y, axis=0)))
+        self.error_bars_ = calibration.calibrate(errors, spread, nearest, slopes, widest)
 
     def _given(self, n: int, d: int, is_sparse: bool) -> Given:
         """Check the parameters; None where the choice is left to the data."""

@@ -83,6 +83,14 @@ class Given(NamedTuple):
     tangent_dim: int | None
 
 
+class Wide(NamedTuple):
+    """The search that candidates share: rows, their neighbours, and how many each has."""
+
+    rows: np.ndarray
+    near: Neighbors
+    width: int
+
+
 class LeftOut(NamedTuple):
     """Training rows placed without themselves.
 
@@ -190,7 +198,7 @@ class Chooser:
     ) -> None:
         self.search, self.Y, self.curvature, self.n_jobs = search, Y, curvature, n_jobs
         self.X = search.index.X
-        self._wide: tuple[np.ndarray, Neighbors] | None = None
+        self._wide: Wide | None = None
 
     def choose(self, given: Given) -> list[Trial]:
         """Try the candidates that agree with what is given; the chosen one comes first.
@@ -302,11 +310,12 @@ class Chooser:
         Q = self.X[rows]
         if self.search.radius is not None:
             return self.search.around(Q, k, rows)
-        if self._wide is None or len(self._wide[0]) < len(rows) or self._width() <= k:
-            width = max(WIDE, k if self._wide is None else max(k, self._width()))
-            self._wide = rows, self.search.widest(Q, width + 1, rows)
-        found = self._wide[1]
-        width = self._width()
+        wide = self._wide
+        if wide is None or not np.array_equal(wide.rows[: len(rows)], rows) or wide.width <= k:
+            width = max(WIDE, k, wide.width if wide is not None else 0)
+            found = self.search.widest(Q, width + 1, rows)
+            wide = self._wide = Wide(rows, found, len(found.indices) // len(rows))
+        found, width = wide.near, wide.width
         part = Neighbors(
             found.indptr[: len(rows) + 1],
             found.indices[: len(rows) * width],
@@ -314,10 +323,6 @@ class Chooser:
             found.inside[: len(rows)],
         )
         return self.search.narrowed(Q, part, k, rows)
-
-    def _width(self) -> int:
-        assert self._wide is not None
-        return len(self._wide[1].indices) // len(self._wide[0])
 
     def _candidates(self, given: Given) -> Iterator[Model]:
         """Yield candidates from the simplest to the most elaborate."""

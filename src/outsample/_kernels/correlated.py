@@ -109,7 +109,7 @@ def solve_correlated(
             degree -= 1
         T = np.empty((k, t if degree > 0 else 0))
         if degree > 0:
-            tangent_of(X, Q, i, rows, apart[k - 1], T)
+            tangent_of(X, Q, i, rows, apart, np.inf, T)
         p = polynomial_terms(degree, t)
         sides = np.empty((k, p + d))
         fill_design(T, degree, sides[:, :p])

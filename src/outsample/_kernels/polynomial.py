@@ -163,7 +163,7 @@ def solve_polynomial(
             heard = k
         t = tangent_dim
         T = np.empty((k, t))
-        tangent_coordinates(X, Q[i], rows, distances[last - 1], T)
+        tangent_coordinates(X, Q[i], rows, distances[first:last], reach[i], T)
         images = np.empty((k, d))
         for j in range(k):
             for a in range(d):

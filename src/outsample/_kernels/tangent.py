@@ -10,22 +10,36 @@ from outsample._kernels.linear_algebra import symmetric_eigen
 
 
 @njit(cache=True, nogil=True)
-def tangent_frame(X, x, rows, length, V):
+def tangent_frame(X, x, rows, apart, reach, V):
     """Leading principal directions (t, D) of the nearest neighbours, by local PCA.
 
-    Of the nearest 16, or twice the dimension: the paper's eps1 is smaller than its eps too. With
-    more columns than neighbours the Gram matrix is used, so that nothing D x D is made.
+    Of the nearest 16, or twice the dimension: the paper's eps1 is smaller than its eps too. They
+    weigh ``(1 - (r / R)^2)^2``, R the distance of the next one, so that the frame does not jump as
+    neighbours come and go. With more columns than neighbours the Gram matrix is used, so that
+    nothing D x D is made.
     """
     t, D = V.shape
-    m = min(rows.size, max(16, 2 * t))
+    k = rows.size
+    m = min(k, max(16, 2 * t))
+    edge = apart[m] if m < k else reach
+    roots = np.empty(m)
+    total = 0.0
+    for j in range(m):
+        ratio = apart[j] / edge
+        roots[j] = 1.0 - ratio * ratio if ratio < 1.0 else 0.0
+        total += roots[j] * roots[j]
+    if total == 0.0:  # all as far as the next one
+        roots[:] = 1.0
+        total = float(m)
+    length = apart[k - 1]
     center = np.zeros(D)
     for j in range(m):
         for a in range(D):
-            center[a] += (X[rows[j], a] - x[a]) / length / m
+            center[a] += roots[j] * roots[j] / total * ((X[rows[j], a] - x[a]) / length)
     cloud = np.empty((m, D))
     for j in range(m):
         for a in range(D):
-            cloud[j, a] = (X[rows[j], a] - x[a]) / length - center[a]
+            cloud[j, a] = roots[j] * ((X[rows[j], a] - x[a]) / length - center[a])
     size = min(m, D)
     products = np.zeros((size, size))
     vectors = np.empty((size, size))
@@ -57,21 +71,22 @@ def tangent_frame(X, x, rows, length, V):
 
 
 @njit(cache=True, nogil=True)
-def tangent_coordinates(X, x, rows, length, T):
+def tangent_coordinates(X, x, rows, apart, reach, T):
     """Coordinates (k, t) of the neighbours relative to the query in the local PCA plane.
 
-    In units of ``length``. With at least as many tangent as ambient dimensions the ambient
-    coordinates are kept.
+    In units of the farthest neighbour's distance. With at least as many tangent as ambient
+    dimensions the ambient coordinates are kept.
     """
     k, t = T.shape
     D = X.shape[1]
+    length = apart[k - 1]
     if t >= D:
         for j in range(k):
             for a in range(D):
                 T[j, a] = (X[rows[j], a] - x[a]) / length
         return
     V = np.empty((t, D))
-    tangent_frame(X, x, rows, length, V)
+    tangent_frame(X, x, rows, apart, reach, V)
     for j in range(k):
         for b in range(t):
             T[j, b] = 0.0
@@ -79,24 +94,28 @@ def tangent_coordinates(X, x, rows, length, T):
                 T[j, b] += V[b, a] * ((X[rows[j], a] - x[a]) / length)
 
 
-def tangent_of(X, Q, i, rows, length, T):
+def tangent_of(X, Q, i, rows, apart, reach, T):
     """`tangent_coordinates` around query i; sparse points have none."""
     if isinstance(X, tuple):
         T[:] = 0.0
     else:
-        tangent_coordinates(X, Q[i], rows, length, T)
+        tangent_coordinates(X, Q[i], rows, apart, reach, T)
 
 
 @overload(tangent_of)
-def compile_tangent_of(X, Q, i, rows, length, T):
+def compile_tangent_of(X, Q, i, rows, apart, reach, T):
     """Pick the dense or the sparse form when a kernel is compiled."""
     if isinstance(X, types.BaseTuple):
 
-        def sparse(X, Q, i, rows, length, T):
+        def sparse(X, Q, i, rows, apart, reach, T):
             T[:] = 0.0
 
         return sparse
-    return lambda X, Q, i, rows, length, T: tangent_coordinates(X, Q[i], rows, length, T)
+
+    def dense(X, Q, i, rows, apart, reach, T):
+        tangent_coordinates(X, Q[i], rows, apart, reach, T)
+
+    return dense
 
 
 @njit(cache=True, nogil=True)
