@@ -1,7 +1,7 @@
 # Everything runs from .venv, made here on first use. `make help` lists the targets.
 
 PYTHON ?= python3
-PYTEST_ARGS ?=
+PYTEST_ARGS ?= -n 2
 VENV := .venv
 BIN := $(VENV)/bin
 COV := --cov --cov-report= --cov-fail-under=0

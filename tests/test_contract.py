@@ -3,7 +3,15 @@
 from sklearn.decomposition import KernelPCA
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from outsample import Extended, PCAExtension
+from outsample import (
+    DiffusionMaps,
+    Extended,
+    GeometricHarmonics,
+    LaplacianPyramids,
+    MultiscaleExtension,
+    NystroemExtension,
+    PCAExtension,
+)
 
 ESTIMATORS = [
     PCAExtension(),
@@ -13,6 +21,14 @@ ESTIMATORS = [
     PCAExtension(weighting="split_tangent", order=0, loss="squared", index="brute"),
     PCAExtension(radius=0.5, order=0, loss="squared", n_jobs=2),
     Extended(KernelPCA(n_components=2)),
+    LaplacianPyramids(),
+    LaplacianPyramids(stop="tolerance", n_jobs=2),
+    MultiscaleExtension(),
+    DiffusionMaps(),
+    DiffusionMaps(n_neighbors=5),
+    NystroemExtension(),
+    NystroemExtension(n_components=4, n_jobs=2),
+    GeometricHarmonics(),
 ]
 
 

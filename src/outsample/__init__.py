@@ -11,21 +11,36 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from outsample.comparison import compare
+    from outsample.diffusion import DiffusionMaps
     from outsample.extended import Extended
+    from outsample.harmonics import GeometricHarmonics
+    from outsample.multiscale import MultiscaleExtension
+    from outsample.nystroem import NystroemExtension
     from outsample.pca_extension import PCAExtension
+    from outsample.pyramids import LaplacianPyramids
     from outsample.records import Placement
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "DiffusionMaps": "outsample.diffusion",
     "Extended": "outsample.extended",
+    "GeometricHarmonics": "outsample.harmonics",
+    "LaplacianPyramids": "outsample.pyramids",
+    "MultiscaleExtension": "outsample.multiscale",
+    "NystroemExtension": "outsample.nystroem",
     "PCAExtension": "outsample.pca_extension",
     "Placement": "outsample.records",
     "compare": "outsample.comparison",
 }
 
 __all__ = [
+    "DiffusionMaps",
     "Extended",
+    "GeometricHarmonics",
+    "LaplacianPyramids",
+    "MultiscaleExtension",
+    "NystroemExtension",
     "PCAExtension",
     "Placement",
     "compare",

@@ -60,6 +60,34 @@ def check_training(
     return _float64(X, copy=True), Y
 
 
+def check_points(estimator: BaseEstimator, X: Any, least_rows: int = 2) -> tuple[Points, np.dtype]:
+    """Check training points that come without images.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Gets ``n_features_in_`` and ``feature_names_in_``.
+    X : array-like or sparse matrix of shape (n, D)
+        Points.
+    least_rows : int
+        Fewer rows are refused.
+
+    Returns
+    -------
+    X : ndarray or CSR matrix of shape (n, D), float64
+    dtype : numpy dtype
+        float32 if the points came so, else float64.
+    """
+    try:
+        checked = validate_data(
+            estimator, X, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=least_rows
+        )
+    except ValueError as error:
+        raise _located(error, {"X": X}) from None
+    _check_size("X", checked)
+    return _float64(checked, copy=True), checked.dtype
+
+
 def check_queries(estimator: BaseEstimator, X: Any) -> tuple[Points, np.dtype]:
     """Check new points against what ``fit`` saw.
 

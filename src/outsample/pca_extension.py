@@ -20,6 +20,7 @@ from outsample._validation import (
     check_training,
 )
 from outsample.calibration import ErrorBars
+from outsample.candidates import WIDE, Given
 from outsample.covariance import KINDS, UNIT_NEIGHBOR, Correlated
 from outsample.model import Map, Model, Weighting, neighbor_weights, solve
 from outsample.neighborhoods import Around, Search
@@ -28,9 +29,7 @@ from outsample.points import Points, unit_rows
 from outsample.records import Placement
 from outsample.selection import (
     GLOBAL_ROWS,
-    WIDE,
     Chooser,
-    Given,
     LeftOut,
     Trial,
     is_wide,

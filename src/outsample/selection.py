@@ -8,17 +8,16 @@ ones go on to more rows, so that the cost is bounded whatever the size of the tr
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from outsample import covariance, geometry
+from outsample.candidates import PLAIN_SIZES, WIDE, Given, Shape, candidates
 from outsample.covariance import Correlated, GlobalFit
-from outsample.model import Map, Model, Weighting, solve
+from outsample.model import Map, Model, solve
 from outsample.neighborhoods import Around, Search
 from outsample.records import Frames, Neighbors
-from outsample.weights import InverseDistance
 
 # Rows of each round, and how many candidates stay for the next one.
 ROUNDS = ((150, 14), (500, 5), (2000, 1))
@@ -27,8 +26,7 @@ WORSE = 1.4
 # Candidates within this share of the best, or with errors below rounding, are tied.
 TIE = 1e-3
 ROUNDING = 1e-13
-# From this neighbourhood on, larger ones and the global process are tried as well.
-WIDE = 60
+# Neighbourhoods tried beyond the largest candidates, for the best model only.
 WIDER = (120,)
 # Largest training set that is factored as a whole (the memory is its square); rows on which its
 # covariance is chosen, and rows for its leave-one-out error.
@@ -36,16 +34,6 @@ GLOBAL_ROWS = 8192
 GLOBAL_TRIAL_ROWS = 1000
 GLOBAL_HELD_OUT = 400
 
-PLAIN_SIZES = (5, 10, 15, 20, 30)
-POWERS = (4.0, 6.0)
-STEEP_POWERS = (8.0, 12.0, 16.0, 24.0)
-ROUGH = (Correlated("linear", 1.0, 0.0), Correlated("matern52", 4.0, 1e-3))
-SMOOTH = (
-    Correlated("matern52", 4.0, 1e-6),
-    Correlated("matern52", 16.0, 1e-9),
-    Correlated("gaussian", 4.0, 1e-9),
-    Correlated("gaussian", 8.0, 1e-10),
-)
 GLOBAL = (
     *(Correlated("matern52", length, 1e-8) for length in (1.0, 2.0, 4.0, 8.0, 16.0)),
     *(Correlated("gaussian", length, 1e-9) for length in (1.0, 2.0, 4.0, 8.0)),
@@ -71,16 +59,6 @@ class Trial(NamedTuple):
     error: float
     seconds: float
     n_rows: int
-
-
-class Given(NamedTuple):
-    """What the user fixed; None is left to the choice."""
-
-    weighting: Weighting | None
-    n_neighbors: int | None
-    order: int | None
-    loss: str | None
-    tangent_dim: int | None
 
 
 class Wide(NamedTuple):
@@ -213,17 +191,17 @@ class Chooser:
         list of Trial
             The chosen one, then the others by rows tried and error.
         """
-        candidates = list(self._candidates(given))
+        models = self._candidates(given)
         trials: dict[Model, Trial] = {}
         for n_rows, stay in ROUNDS:
             rows = sample_rows(self.X.shape[0], n_rows)
-            tried = [self.try_model(model, rows) for model in candidates]
+            tried = [self.try_model(model, rows) for model in models]
             trials.update((trial.model, trial) for trial in tried)
             tried.sort(key=lambda trial: trial.error)
             limit = WORSE * tried[0].error + ROUNDING
             good = {trial.model for trial in tried[:stay] if trial.error <= limit}
-            candidates = [model for model in candidates if model in good]
-            if len(candidates) == 1 or len(rows) < n_rows:
+            models = [model for model in models if model in good]
+            if len(models) == 1 or len(rows) < n_rows:
                 break
             if stay < ROUNDS[0][1] and is_wide(tried[0].model):
                 break  # smooth maps have errors alike everywhere, and models that cost
@@ -324,62 +302,14 @@ class Chooser:
         )
         return self.search.narrowed(Q, part, k, rows)
 
-    def _candidates(self, given: Given) -> Iterator[Model]:
-        """Yield candidates from the simplest to the most elaborate."""
-        n, d = self.X.shape[0], self.Y.shape[1]
-        most = max(1, n - 1)
-        seen = set()
-        estimated = given.tangent_dim or (1 if given.order == 0 else self._tangent_dim())
-        for weighting, sizes, order, loss, t in self._families(given, estimated):
-            if self.search.radius is not None:
-                sizes = (d,)
-            sizes = tuple(min(k, most) for k in sizes)
-            for k in sizes if given.n_neighbors is None else (given.n_neighbors,):
-                model = Model(weighting, k, order, loss, t)
-                if model not in seen:
-                    seen.add(model)
-                    yield model
-
-    def _families(
-        self, given: Given, t: int
-    ) -> Iterator[tuple[Weighting, tuple[int, ...], int, str, int]]:
-        """Yield weighting, sizes, order, loss and tangent dimension of each family."""
-        d, D = self.Y.shape[1], self.X.shape[1]
-        orders = (0, 1, 2) if given.order is None else (given.order,)
-        losses = ("squared", "absolute") if given.loss is None else (given.loss,)
-        if given.weighting is not None and given.weighting != "correlated":
-            plain = (5, 10, 20, WIDE) if isinstance(given.weighting, Correlated) else PLAIN_SIZES
-            tangent = t
-            if given.weighting == "split_tangent" and given.tangent_dim is None:
-                tangent = self._image_dim(given.n_neighbors or PLAIN_SIZES[1])
-            for order in orders:
-                for loss in losses:
-                    yield given.weighting, _sizes(order, t, plain), order, loss, tangent
-            return
-        if given.weighting is None:
-            if 0 in orders and "squared" in losses:
-                yield "distance", (3, 5, 10, 15), 0, "squared", t
-                for power in POWERS:
-                    yield InverseDistance(power), (3, 5, 7, 10), 0, "squared", t
-                yield "tangent", (10, 15), 0, "squared", t
-            if 0 in orders and "absolute" in losses:
-                for power in STEEP_POWERS:
-                    yield InverseDistance(power), (3, 5, 7, 10, 15), 0, "absolute", t
-            for order in orders:
-                for tangent in sorted({t, min(d, D)}) if order else ():
-                    for loss in losses if given.loss is not None else ("squared",):
-                        yield "distance", _sizes(order, tangent, ()), order, loss, tangent
-            if self.search.radius is not None:
-                return  # a ball may hold thousands: no k x k systems unless asked for
-        if 0 in orders and "squared" in losses:
-            yield from ((c, (5, 10, 20, WIDE), 0, "squared", t) for c in (*ROUGH, SMOOTH[0]))
-            yield from ((c, (20, WIDE), 0, "squared", t) for c in SMOOTH[1:])
-        if 0 in orders and "absolute" in losses:
-            yield from ((c, (10, 20, 40), 0, "absolute", t) for c in ROUGH)
-        for order in orders:
-            for loss in losses if given.loss is not None else ("squared",):
-                if order == 1 or (order == 2 and given.order is not None):
-                    yield ROUGH[0], (20, WIDE), order, loss, t
+    def _candidates(self, given: Given) -> list[Model]:
+        """Models that agree with what is given, from the simplest to the most elaborate."""
+        n, D = self.X.shape
+        t = given.tangent_dim or (1 if given.order == 0 else self._tangent_dim())
+        if given.weighting == "split_tangent" and given.tangent_dim is None:
+            t = self._image_dim(min(n - 1, given.n_neighbors or PLAIN_SIZES[1]))
+        in_ball = self.search.radius is not None
+        return candidates(given, Shape(n, D, self.Y.shape[1]), t, in_ball)
 
     def _tangent_dim(self) -> int:
         rows = sample_rows(self.X.shape[0], ROUNDS[0][0])
@@ -449,11 +379,3 @@ class Chooser:
         )
         around = self._around(rows, min(n - 1, covariance.UNIT_NEIGHBOR))
         return process, LeftOut(rows, around, self.Y[rows] - residuals)
-
-
-def _sizes(order: int, t: int, plain: tuple[int, ...]) -> tuple[int, ...]:
-    """Neighbourhoods that support a polynomial: a few times its number of terms."""
-    if order == 0:
-        return plain
-    terms = 1 + t if order == 1 else 1 + t + t * (t + 1) // 2
-    return tuple(size for size in (2 * terms, 3 * terms, 5 * terms) if size <= WIDE)

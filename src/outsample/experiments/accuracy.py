@@ -29,7 +29,7 @@ class Row(NamedTuple):
 
     result: ComparisonRow
     family: str
-    """`peers.OURS`, `peers.PAPER` or `peers.PEER`."""
+    """`peers.OURS`, `PAPER`, `KERNEL` or `PEER`."""
     note: str
 
 
@@ -54,7 +54,7 @@ class MapResult(NamedTuple):
 
     @property
     def best_peer(self) -> ComparisonRow | None:
-        """The best row that is neither ours nor the paper's."""
+        """The best row of another library."""
         peers = (row.result for row in self.rows if row.family == PEER)
         return next((row for row in peers if not row.failure), None)
 

@@ -12,18 +12,26 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from outsample import PCAExtension
+from outsample import (
+    GeometricHarmonics,
+    LaplacianPyramids,
+    MultiscaleExtension,
+    NystroemExtension,
+    PCAExtension,
+)
 from outsample.experiments import sphere
 
-__all__ = ["METHOD", "OURS", "PAPER", "PEER", "Extender", "extenders"]
+__all__ = ["KERNEL", "METHOD", "OURS", "PAPER", "PEER", "Extender", "extenders"]
 
 Array = NDArray[np.float64]
 
 METHOD = "PCAExtension()"
-OURS, PAPER, PEER = "ours", "paper", "peer"
+OURS, PAPER, KERNEL, PEER = "ours", "paper", "kernel", "peer"
 
 TUNING_ROWS, LIKELIHOOD_ROWS = 1000, 500
 """Hyper-parameters are chosen on at most so many rows: kernel ridge, Gaussian process."""
+KERNEL_ROWS = 2000
+"""Our kernel methods are measured on maps of at most so many training points."""
 PROCESS_ROWS = 4000
 """A Gaussian process of scikit-learn takes at most so many rows."""
 
@@ -33,7 +41,7 @@ class Extender(NamedTuple):
 
     name: str
     family: str
-    """`OURS`, `PAPER` or `PEER`."""
+    """`OURS`, `PAPER`, `KERNEL` (the other systems of the paper, as we have them) or `PEER`."""
     build: Callable[[], Any]
     """Return a new, unfitted extension."""
     note: str = ""
@@ -209,6 +217,24 @@ class UMAPTransform:
         return np.asarray(self.reducer_.transform(X), dtype=np.float64)
 
 
+class UpTo:
+    """One of our kernel methods, whose cost grows with the cube of the number of points."""
+
+    def __init__(self, extension: Any) -> None:
+        self.extension = extension
+
+    def fit(self, X: Array, Y: Array) -> "UpTo":
+        """Fit, or say that it would take too long."""
+        if len(X) > KERNEL_ROWS:
+            raise ValueError(f"left out above {KERNEL_ROWS} training points: O(n^3)")
+        self.extension.fit(X, Y)
+        return self
+
+    def predict(self, X: Array) -> Array:
+        """Place new points."""
+        return np.asarray(self.extension.transform(X))
+
+
 class Missing:
     """Stands for a library that is not installed."""
 
@@ -233,7 +259,7 @@ def extenders(kind: str, step: float | None = None) -> list[Extender]:
     Returns
     -------
     list of Extender
-        Ours with all defaults, the paper's three weightings, then the others.
+        Ours with all defaults, the paper's three weightings, our kernel methods, the others.
     """
     from sklearn.neighbors import KNeighborsRegressor
 
@@ -246,6 +272,17 @@ def extenders(kind: str, step: float | None = None) -> list[Extender]:
             fixed = {key: fixed[key] for key in ("weighting", "order", "loss")} | radii
             note = "order 0, squared loss, radii 2.3 h and 1.5 h, c = 2"
         found.append(Extender(f"paper: {weighting}", PAPER, _bind(PCAExtension, **fixed), note))
+    kernels = {
+        "Nystroem": NystroemExtension,
+        "geometric harmonics": GeometricHarmonics,
+        "Laplacian pyramids": LaplacianPyramids,
+        "MSE": MultiscaleExtension,
+    }
+    for name, method in kernels.items():
+        build = _bind(lambda method: UpTo(method()), method=method)
+        found.append(
+            Extender(name, KERNEL, build, f"ours, all defaults; up to {KERNEL_ROWS} points")
+        )
     for k in (5, 15):
         build = _bind(KNeighborsRegressor, n_neighbors=k, weights="distance")
         found.append(Extender(f"{k}-NN", PEER, build, "inverse-distance weights"))

@@ -1,0 +1,109 @@
+"""Gaussian kernels of all pairs of points, and sums over them in a fixed order."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from outsample._kernels.search import row_distance
+
+# exp(-h^2) is 0 in double precision beyond this h, and its square is still far from overflow.
+BEYOND = 28.0
+
+
+@njit(cache=True, nogil=True)
+def all_distances(start, stop, Q, X, n, distances):
+    """Distances (q, n) of every query from every training row."""
+    for i in range(start, stop):
+        for j in range(n):
+            distances[i, j] = row_distance(Q, i, X, j)
+
+
+@njit(cache=True, nogil=True)
+def own_distances(start, stop, X, distances):
+    """Distances (n, n) of the rows from one another: each pair once, the mirror image copied."""
+    for i in range(start, stop):
+        distances[i, i] = 0.0
+        for j in range(i):
+            apart = row_distance(X, i, X, j)
+            distances[i, j] = apart
+            distances[j, i] = apart
+
+
+@njit(cache=True, nogil=True)
+def kth_distances(start, stop, Q, X, n, k, distances):
+    """Distance of each query to its k-th nearest training row, counted from 0."""
+    row = np.empty(n)
+    for i in range(start, stop):
+        for j in range(n):
+            row[j] = row_distance(Q, i, X, j)
+        distances[i] = np.partition(row, k)[k]
+
+
+@njit(cache=True, nogil=True)
+def expansion(start, stop, X, n, Q, root, coefficients, normalize, values):
+    """``sum_j exp(-r_j^2 / root^2) c_j``, over ``sum_j exp(-r_j^2 / root^2)`` if asked.
+
+    The quotient is taken with the nearest row's exponent removed from all, so that it is never
+    0 / 0: far away it tends to the nearest row's coefficient.
+    """
+    d = coefficients.shape[1]
+    reduced = np.empty(n)
+    for i in range(start, stop):
+        nearest = np.inf
+        for j in range(n):
+            reduced[j] = min(row_distance(Q, i, X, j) / root, 1e150)
+            nearest = min(nearest, reduced[j])
+        if not normalize:
+            nearest = 0.0
+        values[i] = 0.0
+        total = 0.0
+        for j in range(n):
+            # h^2 - nearest^2 as a product: exact where both are large and alike.
+            exponent = (reduced[j] - nearest) * (reduced[j] + nearest)
+            if exponent > BEYOND * BEYOND:
+                continue
+            weight = math.exp(-exponent)
+            total += weight
+            for a in range(d):
+                values[i, a] += weight * coefficients[j, a]
+        if normalize:
+            for a in range(d):
+                values[i, a] /= total
+
+
+@njit(cache=True, nogil=True)
+def markov_mean(start, stop, X, n, Q, root, weights, own_reach, reach, coefficients, values):
+    """Mean of the coefficients under the transition probabilities from each query.
+
+    ``sum_j p_j c_j`` with ``p_j`` proportional to ``w_j exp(-r_j^2 / root^2)``, over the rows
+    within the reach of the query or the query within theirs. The exponent of the nearest row is
+    removed from all, so that it is never 0 / 0.
+    """
+    d = coefficients.shape[1]
+    reduced = np.empty(n)
+    for i in range(start, stop):
+        nearest = np.inf
+        for j in range(n):
+            apart = row_distance(Q, i, X, j)
+            if apart <= max(own_reach[i], reach[j]):
+                reduced[j] = min(apart / root, 1e150)
+                nearest = min(nearest, reduced[j])
+            else:
+                reduced[j] = np.inf
+        values[i] = 0.0
+        total = 0.0
+        for j in range(n):
+            if reduced[j] == np.inf:
+                continue
+            exponent = (reduced[j] - nearest) * (reduced[j] + nearest)
+            if exponent > BEYOND * BEYOND:
+                continue
+            weight = math.exp(-exponent) * weights[j]
+            total += weight
+            for a in range(d):
+                values[i, a] += weight * coefficients[j, a]
+        for a in range(d):
+            values[i, a] /= total

@@ -1,0 +1,43 @@
+"""Values of a Laplacian pyramid at new points, summed in the same order for any batch."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from outsample._kernels.search import row_distance
+
+# Weights below exp(-36), about 2e-16 of the largest in their row, are left out.
+LEAST_EXPONENT = 36.0
+
+
+@njit(cache=True, nogil=True)
+def pyramid(start, stop, X, n, Q, roots, residuals, values):
+    """Eq. 7.6 with weights that sum to one at the query, all levels from one set of distances.
+
+    The nearest row's exponent is removed from all, so that no row of weights is 0 / 0.
+    """
+    levels, _, d = residuals.shape
+    apart = np.empty(n)
+    level = np.empty(d)
+    for i in range(start, stop):
+        nearest = np.inf
+        for j in range(n):
+            apart[j] = min(row_distance(Q, i, X, j), 1e150)
+            nearest = min(nearest, apart[j])
+        values[i] = 0.0
+        for s in range(levels):
+            level[:] = 0.0
+            total = 0.0
+            for j in range(n):
+                exponent = ((apart[j] - nearest) / roots[s]) * ((apart[j] + nearest) / roots[s])
+                if exponent > LEAST_EXPONENT:
+                    continue
+                weight = math.exp(-exponent)
+                total += weight
+                for a in range(d):
+                    level[a] += weight * residuals[s, j, a]
+            for a in range(d):
+                values[i, a] += level[a] / total

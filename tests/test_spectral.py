@@ -1,0 +1,115 @@
+"""Eigenpairs, the normalised kernel, and closed-form leave-one-out errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import reference
+from outsample import affinity, bandwidth, spectral
+
+
+@pytest.fixture
+def kernel():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    return X, affinity.gaussian(X, 1.0)
+
+
+def test_markov_is_the_transition_matrix(kernel):
+    X, G = kernel
+    S, weights, roots = spectral.markov(G.copy(), 0.5)
+    P = S * roots / roots[:, None]
+    np.testing.assert_allclose(P, reference.transitions(X, X, 1.0, 0.5), rtol=1e-10)
+    thin = spectral.markov(sparse.csr_matrix(G), 0.5)
+    np.testing.assert_allclose(thin.conjugate.toarray(), S, rtol=1e-12)
+    np.testing.assert_allclose(thin.weights, weights)
+
+
+def test_both_solvers_agree():
+    X = np.random.default_rng(1).normal(size=(700, 2))
+    S = spectral.markov(affinity.gaussian(X, 0.5), 1.0).conjugate
+    values, vectors = spectral.leading_eigenpairs(S, 5)
+    exact, basis = np.linalg.eigh(S)
+    np.testing.assert_allclose(values, exact[:-6:-1], rtol=1e-10)
+    np.testing.assert_allclose(np.abs(np.sum(vectors * basis[:, :-6:-1], axis=0)), 1, atol=1e-8)
+    again = spectral.leading_eigenpairs(S, 5)
+    np.testing.assert_array_equal(vectors, again[1])
+    np.testing.assert_array_less(0, vectors[np.argmax(np.abs(vectors), axis=0), range(5)])
+
+
+def test_eigenpairs_above_a_cut(kernel):
+    _, G = kernel
+    values, vectors = spectral.eigenpairs_above(G.copy(), 1e3)
+    exact = np.linalg.eigvalsh(G)[::-1]
+    np.testing.assert_allclose(values, exact[exact > exact[0] / 1e3], rtol=1e-9)
+    np.testing.assert_allclose(G @ vectors, vectors * values, atol=1e-10)
+
+
+@pytest.mark.kernels
+def test_markov_mean_is_its_twin(kernel):
+    X, _ = kernel
+    rng = np.random.default_rng(3)
+    Q, weights, c = rng.normal(size=(7, 2)), rng.random(60), rng.normal(size=(60, 3))
+    ours = spectral.markov_mean(X, Q, 0.4, weights, c)
+    np.testing.assert_allclose(ours, reference.markov_mean(X, Q, 0.4, weights, c), rtol=1e-10)
+    own, others = np.full(7, 0.3), np.full(60, 0.5)
+    G = reference.gaussian(Q, X, 0.4) * weights * (reference.pairwise(Q, X) <= 0.5)
+    G[:, 0] += 1e-300
+    reached = G.sum(axis=1) > 1e-290
+    ours = spectral.markov_mean(X, Q[reached], 0.4, weights, c, (own[reached], others))
+    np.testing.assert_allclose(ours, (G @ c / G.sum(axis=1, keepdims=True))[reached], rtol=1e-10)
+
+
+def test_leaving_a_row_out_of_the_kernel_is_exact(kernel):
+    X, _ = kernel
+    f = np.sin(X)
+    epsilon = 0.05
+    closed = spectral.left_out_of_kernel(affinity.gaussian(X, epsilon), f, 0.0)
+    placed = reference.leave_one_out(
+        X,
+        f,
+        lambda A, B: (
+            lambda q: (
+                reference.gaussian(q, A, epsilon)
+                @ np.linalg.solve(reference.gaussian(A, A, epsilon), B)
+            )
+        ),
+    )
+    np.testing.assert_allclose(closed, f - placed, atol=1e-8)
+
+
+def test_leaving_a_row_out_of_the_diffusion_is_close():
+    X = np.random.default_rng(4).random((150, 2))
+    f = np.sin(3 * X)
+    f -= f.mean(axis=0)
+    epsilon = 0.01
+    kernel = spectral.markov(affinity.gaussian(X, epsilon), 1.0)
+    closed = spectral.left_out_of_markov(kernel, f, 0.0)
+    placed = reference.leave_one_out(
+        X, f, lambda A, B: lambda q: reference.nystroem(A, B, q, epsilon, 1.0)
+    )
+    true = np.linalg.norm(f - placed, axis=1).mean()
+    assert np.linalg.norm(closed, axis=1).mean() == pytest.approx(true, rel=0.3)
+
+
+def test_an_isolated_row_counts_as_unknown():
+    X = np.array([[0.0], [0.1], [0.2], [100.0]])
+    f = np.array([[0.0], [1.0], [2.0], [5.0]])
+    kernel = spectral.markov(affinity.gaussian(X, 0.01), 1.0)
+    assert spectral.left_out_of_markov(kernel, f, 0.0)[3] == 5
+
+
+def test_a_singular_kernel_has_no_inverse():
+    assert spectral.inverse(-np.ones((3, 3)), 0.0) is None
+    assert spectral.left_out_of_kernel(-np.ones((3, 3)), np.ones((3, 1)), 0.0) is None
+    broken = spectral.Markov(-np.ones((3, 3)), np.ones(3), np.ones(3))
+    assert spectral.left_out_of_markov(broken, np.ones((3, 1)), 0.0) is None
+
+
+def test_a_choice_without_any_error_is_the_neighbor_distance(kernel):
+    X, _ = kernel
+    found = bandwidth.choices(X, np.sin(X), lambda G, f: None, None)
+    assert found[0].bandwidth == pytest.approx(affinity.median_nearest(X, 15) ** 2)
+    assert np.isinf(found[0].error)
+    assert len(found) == len(set(found)) == 14
