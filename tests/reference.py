@@ -347,6 +347,48 @@ def nystroem(X, Y, Q, epsilon, alpha):
     )
 
 
+def gaussian_distance_mean(X, Y, x, length, k):
+    """Mean of the nearest images with weights ``r^-2 exp(-r^2 / length^2)``."""
+    indices, r = neighbors(X, x, k)
+    weights = r**-2.0 * np.exp((r[0] ** 2 - r**2) / length**2)
+    return weights @ Y[indices] / weights.sum()
+
+
+def trust(density):
+    """1 above 0.1, 0 below 0.01, a smooth step of the logarithm between."""
+    share = np.clip(np.log10(np.maximum(density, 1e-300)) + 2, 0, 1)
+    return share**2 * (3 - 2 * share)
+
+
+def diffusion(X, Y, Q, length, ridge):
+    """Expansion in transition probabilities; where they have no data, a mean of the images."""
+    weights = density_weights(X, length**2, 1.0)
+    P = transitions(X, X, length**2, 1.0)
+    degrees = weights * (gaussian(X, X, length**2) @ weights)
+    S = np.sqrt(degrees)[:, None] * P / np.sqrt(degrees)
+    roots, f = np.sqrt(degrees)[:, None], Y - Y.mean(axis=0)
+    coefficients = np.linalg.solve(S + ridge * np.eye(len(X)), roots * f) / roots
+    p, density = transitions(X, Q, length**2, 1.0), gaussian(Q, X, length**2) @ weights
+    return p @ Y + trust(density)[:, None] * (p @ (coefficients - f))
+
+
+def diffusion_left_out(X, Y, length, ridge):
+    """Each row by the others, whose densities and degrees stay as they are with it."""
+    weights = density_weights(X, length**2, 1.0)
+    G = gaussian(X, X, length**2)
+    roots = np.sqrt(weights * (G @ weights))
+    S = weights[:, None] * G * weights / np.outer(roots, roots)
+    places = []
+    for i in range(len(X)):
+        rest = without(np.arange(len(X)), i)
+        near = np.linalg.solve(S[np.ix_(rest, rest)] + ridge * np.eye(len(rest)), S[rest, i])
+        near = near * roots[rest]
+        share = G[i, rest] * weights[rest]
+        mean = share @ Y[rest] / share.sum()
+        places.append(mean + trust(share.sum()) * (near @ Y[rest] / near.sum() - mean))
+    return np.array(places)
+
+
 def geometric_harmonics(X, Y, Q, epsilon, condition):
     """Projection on the eigenvectors of the kernel that pass, each extended by Eq. 7.1."""
     values, vectors = np.linalg.eigh(gaussian(X, X, epsilon))
@@ -398,3 +440,57 @@ def multiscale(X, Y, queries, scales, sampled, cut):
         residual = residual - B @ coefficients
         values = values + np.exp(-(pairwise(queries, X[rows]) ** 2) / epsilon) @ coefficients
     return values, residual
+
+
+def plane_distance(X, x, rows, t):
+    """Distance of x from the plane of the t leading principal directions of some rows."""
+    cloud = X[rows] - X[rows].mean(axis=0)
+    away = x - X[rows].mean(axis=0)
+    _, spread, axes = np.linalg.svd(cloud, full_matrices=False)
+    kept = axes[:t][spread[:t] ** 2 > 1e-13 * spread[0] ** 2]
+    return np.linalg.norm(away - kept.T @ (kept @ away))
+
+
+def soft_plane_distance(X, x, rows, ridge):
+    """Root of the least ``|x - m - Z'w|^2 + penalty |w|^2``, as stacked least squares."""
+    Z, away = X[rows] - X[rows].mean(axis=0), x - X[rows].mean(axis=0)
+    products = Z @ Z.T
+    penalty = ridge * (products**2).sum() / np.trace(products)
+    A = np.vstack([Z.T, np.sqrt(penalty) * np.eye(len(rows))])
+    b = np.concatenate([away, np.zeros(len(rows))])
+    return np.linalg.norm(b - A @ np.linalg.lstsq(A, b, rcond=None)[0])
+
+
+def novelty_lengths(X, x):
+    """Isolation and soft distance of x among X, and its ten nearest rows."""
+    apart = np.linalg.norm(X - x, axis=1)
+    order = np.argsort(apart, kind="stable")
+    soft = [
+        soft_plane_distance(X, x, order[: min(k, len(X))], ridge)
+        for k, ridge in ((10, 0.1), (20, 0.03), (40, 0.01))
+    ]
+    return apart[order[:2]].mean(), np.prod(soft) ** (1 / 3), order[:10]
+
+
+def abnormality(X, queries):
+    """Return the scores of training points left out, and of queries, for more than 40 points."""
+    others = [np.delete(np.arange(len(X)), i) for i in range(len(X))]
+    left_out = [novelty_lengths(X[rows], X[i]) for i, rows in enumerate(others)]
+    isolation = np.array([lengths[0] for lengths in left_out])
+    unit = np.median(isolation)
+
+    def logs(alone, soft):
+        return (np.log(max(alone / unit, 1e-3)) + np.log(max(soft / unit, 1e-3))) / 2
+
+    own = np.array([logs(*lengths[:2]) for lengths in left_out])
+    raw = np.array([own[i] - 0.2 * own[others[i][left_out[i][2]]].mean() for i in range(len(X))])
+    scores = []
+    for x in queries:
+        alone, soft, close = novelty_lengths(X, x)
+        score = logs(alone, soft) - 0.2 * own[close].mean()
+        if alone > isolation.max():
+            score = raw.max() + 1 + np.log(alone / isolation.max())
+        elif score > raw.max():
+            score = raw.max() + 1 - np.exp(raw.max() - score)
+        scores.append(score - np.median(raw))
+    return raw - np.median(raw), np.array(scores)

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from threadpoolctl import threadpool_limits
 
 from outsample import bench, datasets, plots
+from outsample.bench import accuracy as accuracy_bench
 from outsample.cli import main
 from outsample.experiments import accuracy, maps, peers
 from outsample.experiments.maps import MapSpec, Unavailable
@@ -70,8 +71,8 @@ def test_the_command_from_end_to_end(run):
 
 
 def test_plain_bench_is_accuracy_and_quick_has_one_split(tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(bench, "QUICK", ("ball",))
-    monkeypatch.setattr(bench, "find_spec", lambda name: None)
+    monkeypatch.setattr(accuracy_bench, "QUICK", ("ball",))
+    monkeypatch.setattr(accuracy_bench, "find_spec", lambda name: None)
     found = bench.run_accuracy(tmp_path, quick=True)
     assert [result.spec.name for result in found.results] == ["ball"]
     assert [path.name for path in found.files] == ["accuracy.json", "accuracy.html"]
@@ -108,15 +109,16 @@ def test_targets(target, ours, peer, met):
     rows = [row("ours", ours, peers.OURS), row("peer", peer)]
     result = accuracy.MapResult(TINY[0]._replace(target=target), rows)
     assert result.met is met and result.best_peer.name == "peer"
-    assert bench._summary(result)[5] == ("yes" if met else "no")
+    assert accuracy_bench._summary(result)[5] == ("yes" if met else "no")
     assert plots.ratio_chart(["a"], [ours], [[peer, 100.0]])[:4] == b"\x89PNG"
 
 
 def test_without_peers_there_is_nothing_to_compare_with():
     result = accuracy.MapResult(TINY[1], [row("ours", 0.1, peers.OURS)])
     assert result.best_peer is None and result.target is None and not result.met
-    assert bench._summary(result)[2:4] == ["-", "-"] and bench._picture([result]) is None
-    assert bench._covered(result) == ""
+    assert accuracy_bench._summary(result)[2:4] == ["-", "-"]
+    assert accuracy_bench._picture([result]) is None
+    assert accuracy_bench._covered(result) == ""
 
 
 def test_splits_hide_a_fifth():

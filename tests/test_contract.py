@@ -9,6 +9,7 @@ from outsample import (
     GeometricHarmonics,
     LaplacianPyramids,
     MultiscaleExtension,
+    NoveltyDetector,
     NystroemExtension,
     PCAExtension,
 )
@@ -29,6 +30,8 @@ ESTIMATORS = [
     NystroemExtension(),
     NystroemExtension(n_components=4, n_jobs=2),
     GeometricHarmonics(),
+    NoveltyDetector(),
+    NoveltyDetector(PCAExtension(n_neighbors=3), calibration="split", n_jobs=2),
 ]
 
 

@@ -12,6 +12,8 @@ from sklearn.base import clone
 
 from outsample import PCAExtension
 from outsample.covariance import Correlated
+from outsample.transitions import Diffusion
+from outsample.weights import GaussianDistance
 
 PAPER = {"order": 0, "loss": "squared"}
 
@@ -50,7 +52,11 @@ VARIANTS = {
     "gaussian": correlated("gaussian"),
     "correlated absolute": correlated("linear", nugget=0.0, loss="absolute"),
     "correlated order 1": correlated("matern52", order=1, tangent_dim=2),
+    "gaussian distance": PCAExtension(weighting=GaussianDistance(0.5), n_neighbors=7, **PAPER),
+    "gaussian median": polynomial(0, 7, "absolute", weighting=GaussianDistance(0.5)),
+    "gaussian order 1": polynomial(1, 9, "squared", weighting=GaussianDistance(1.0), tangent_dim=2),
     "process": correlated("matern52", n_neighbors=60),  # all of `data`
+    "diffusion": PCAExtension(weighting=Diffusion(1.0)),
 }
 LENGTHS = ["radius", "tangent_radius"]
 

@@ -29,7 +29,7 @@ CASES = [(order, shape) for order, shapes in SHAPES.items() for shape in shapes]
 def quick_fit():
     """Spend no time on leave-one-out, on which the coordinates do not depend here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("outsample.pca_extension.SAMPLE_ROWS", 3)
+        patch.setattr("outsample.decision.SAMPLE_ROWS", 3)
         yield
 
 

@@ -11,7 +11,8 @@ import reference
 from outsample import PCAExtension
 from outsample.covariance import Correlated
 from outsample.selection import Chooser, map_size, sample_rows
-from outsample.weights import InverseDistance
+from outsample.transitions import Diffusion
+from outsample.weights import GaussianDistance, InverseDistance
 
 PAPER = {"order": 0, "loss": "squared"}
 LINEAR = Correlated("linear", 1.0, 0.0)
@@ -92,13 +93,16 @@ GIVEN = [
     {"loss": "squared", "order": 0},
     {"weighting": "tangent"},
     {"weighting": InverseDistance(3.0)},
+    {"weighting": GaussianDistance(0.5)},
     {"weighting": "correlated"},
+    {"weighting": "diffusion"},
     {"weighting": Correlated("matern52", 4.0, 1e-3)},
     {"n_neighbors": 9},
     {"n_neighbors": 9, "order": 1, "loss": "absolute"},
     {"radius": 1.0},
     {"radius": 1.0, "order": 1},
     {"tangent_dim": 2, "order": 1},
+    {"tangent_dim": 2, "weighting": "diffusion"},
 ]
 
 
@@ -112,8 +116,9 @@ def test_what_is_given_is_respected_and_the_table_is_in_order(settings):
         for name, value in settings.items():
             if name == "radius":
                 assert not isinstance(trial.model.weighting, Correlated)
-            elif value == "correlated":
-                assert isinstance(trial.model.weighting, Correlated)
+            elif value in ("correlated", "diffusion"):
+                kind = {"correlated": Correlated, "diffusion": Diffusion}[value]
+                assert isinstance(trial.model.weighting, kind)
             else:
                 assert getattr(trial.model, name) == value
         assert 1 <= trial.model.n_neighbors <= len(X)
@@ -150,7 +155,7 @@ def test_the_choice_follows_the_map():
     rng = np.random.default_rng(5)
     X = rng.random((200, 2))
     smooth = PCAExtension().fit(X, np.column_stack([np.sin(3 * X[:, 0]), X.prod(axis=1)]))
-    assert isinstance(smooth.weighting_, Correlated) or smooth.order_ == 2
+    assert isinstance(smooth.weighting_, Diffusion) and smooth.loo_error_ < 1e-6
     affine = PCAExtension(weighting="distance").fit(X, X @ [[1.0, 2.0], [0.5, 3.0]])
     assert affine.order_ >= 1 and affine.loo_error_ < 1e-8
     torn = X + 10 * rng.integers(0, 2, (200, 1))  # two sheets, at random
@@ -170,8 +175,8 @@ def test_a_chosen_process():
 
 def test_too_many_rows_for_a_process(monkeypatch):
     X, Y = data(7)
-    monkeypatch.setattr("outsample.pca_extension.GLOBAL_ROWS", 39)
-    with pytest.raises(ValueError, match="n_neighbors is 40"):
+    monkeypatch.setattr("outsample.decision.GLOBAL_ROWS", 39)
+    with pytest.raises(ValueError, match="all 40 training points"):
         PCAExtension(weighting=LINEAR, n_neighbors=40, **PAPER).fit(X, Y)
     PCAExtension(weighting=LINEAR, n_neighbors=39, **PAPER).fit(X, Y)
     PCAExtension(weighting="distance", n_neighbors=40, **PAPER).fit(X, Y)

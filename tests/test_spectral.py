@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import reference
-from outsample import affinity, bandwidth, spectral
+from outsample import DiffusionMaps, affinity, bandwidth, spectral
 
 
 @pytest.fixture
@@ -113,3 +113,12 @@ def test_a_choice_without_any_error_is_the_neighbor_distance(kernel):
     assert found[0].bandwidth == pytest.approx(affinity.median_nearest(X, 15) ** 2)
     assert np.isinf(found[0].error)
     assert len(found) == len(set(found)) == 14
+
+
+def test_groups_far_apart_have_eigenvalues_all_alike():
+    """Lanczos does not settle on eigenvalues that differ by rounding only; all are asked for."""
+    rng = np.random.default_rng(0)
+    centers = np.repeat(1e3 * np.arange(60), 20)
+    X = np.column_stack([centers, np.zeros(1200)]) + rng.normal(size=(1200, 2))
+    Y = DiffusionMaps(n_components=3, bandwidth=1.0).fit_transform(X)
+    assert Y.shape == (1200, 3) and np.isfinite(Y).all()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from outsample.extended import Extended
     from outsample.harmonics import GeometricHarmonics
     from outsample.multiscale import MultiscaleExtension
+    from outsample.novelty import NoveltyDetector
     from outsample.nystroem import NystroemExtension
     from outsample.pca_extension import PCAExtension
     from outsample.pyramids import LaplacianPyramids
@@ -28,6 +29,7 @@ _HOMES = {
     "GeometricHarmonics": "outsample.harmonics",
     "LaplacianPyramids": "outsample.pyramids",
     "MultiscaleExtension": "outsample.multiscale",
+    "NoveltyDetector": "outsample.novelty",
     "NystroemExtension": "outsample.nystroem",
     "PCAExtension": "outsample.pca_extension",
     "Placement": "outsample.records",
@@ -40,6 +42,7 @@ __all__ = [
     "GeometricHarmonics",
     "LaplacianPyramids",
     "MultiscaleExtension",
+    "NoveltyDetector",
     "NystroemExtension",
     "PCAExtension",
     "Placement",

@@ -11,13 +11,14 @@ from typing import NamedTuple
 
 from outsample.covariance import Correlated
 from outsample.model import Model, Weighting
-from outsample.weights import InverseDistance
+from outsample.weights import GaussianDistance, InverseDistance
 
 # Largest neighbourhood of a candidate; models that do best with it are tried with more.
 WIDE = 60
 PLAIN_SIZES = (5, 10, 15, 20, 30)
 POWERS = (4.0, 6.0)
 STEEP_POWERS = (8.0, 12.0, 16.0, 24.0)
+GAUSSIANS = tuple(GaussianDistance(length) for length in (0.25, 0.3, 0.35, 0.42, 0.5, 0.7))
 ROUGH = (Correlated("linear", 1.0, 0.0), Correlated("matern52", 4.0, 1e-3))
 SMOOTH = (
     Correlated("matern52", 4.0, 1e-6),
@@ -97,6 +98,8 @@ def _families(given: Given, shape: Shape, t: int, in_ball: bool) -> Iterator[Fam
             for power in POWERS:
                 yield InverseDistance(power), (3, 5, 7, 10), 0, "squared", t
             yield "tangent", (10, 15), 0, "squared", t
+        for loss in losses if 0 in orders else ():
+            yield from ((g, (5, 10, 20), 0, loss, t) for g in GAUSSIANS)
         if 0 in orders and "absolute" in losses:
             for power in STEEP_POWERS:
                 yield InverseDistance(power), (3, 5, 7, 10, 15), 0, "absolute", t

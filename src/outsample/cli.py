@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from outsample.comparison import Comparison
     from outsample.demo import Result
     from outsample.experiments.accuracy import MapResult
+    from outsample.experiments.novelty import SetResult
 
 __all__ = ["main"]
 
@@ -141,6 +142,59 @@ def bench_accuracy(quick: bool, out: str, data: str | None, maps: tuple[str, ...
                 on_map=show,
             )
         _print(benches.summary_table(found.results))
+        click.echo(f"{found.seconds:.0f} s")
+        for path in found.files:
+            click.echo(f"Wrote {path}")
+
+
+@bench.command("novelty", short_help="Strange rows among normal ones, on sets of every kind.")
+@click.option("--quick", is_flag=True, help="A few small sets and one seed: under a minute.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False),
+    default="outsample-bench",
+    show_default=True,
+    help="Folder of the figures, the picture and the page; made if missing.",
+)
+@click.option(
+    "--data",
+    type=click.Path(exists=True, file_okay=False),
+    help="Folder with outliers/, embedding/mnist.npz and darpa98/; else OUTSAMPLE_DATA, else"
+    " ../shared/data.",
+)
+@click.option("--sets", multiple=True, metavar="NAME", help="Only these sets; may be repeated.")
+@click.option(
+    "--detectors", multiple=True, metavar="NAME", help="Only these detectors; may be repeated."
+)
+def bench_novelty(
+    quick: bool, out: str, data: str | None, sets: tuple[str, ...], detectors: tuple[str, ...]
+) -> None:
+    """Let detectors learn normal rows, show them new ones, and compare how they rank them.
+
+    Needs the extra outsample[bench] for PyOD, and torch for two of its detectors; what is missing
+    is said. Without data files the digits are left, and simulated traffic.
+    """
+    from outsample import bench as benches
+
+    def show(result: SetResult) -> None:
+        if result.skipped:
+            click.echo(f"{result.title}: skipped, {result.skipped}")
+        else:
+            _print(benches.set_table(result))
+
+    with _plain_errors(out):
+        with _progress() as progress:
+            found = benches.run_novelty(
+                out,
+                names=sets,
+                quick=quick,
+                folder=benches.data_folder(data),
+                listed=detectors,
+                progress=progress,
+                on_set=show,
+            )
+        for table in benches.standing_tables(found.results):
+            _print(table)
         click.echo(f"{found.seconds:.0f} s")
         for path in found.files:
             click.echo(f"Wrote {path}")

@@ -200,12 +200,29 @@ def fit_global(
     coefficients = solved[:, 1:] - ones[:, None] * drift
     coefficients -= coefficients.mean(axis=0)  # they sum to 0 but for rounding
     # The row and column of the inverse that belong to a row give its leave-one-out residual.
-    chosen = np.zeros((X.shape[0], len(held_out)))
-    chosen[held_out, np.arange(len(held_out))] = 1.0
-    half = solve_triangular(factor[0], chosen, lower=True, check_finite=False, overwrite_b=True)
-    diagonal = (half**2).sum(axis=0) - ones[held_out] ** 2 / ones.sum()
+    diagonal = inverse_diagonal(factor[0], held_out) - ones[held_out] ** 2 / ones.sum()
     residuals = coefficients[held_out] / diagonal[:, None]
     return GlobalFit(settings.covariance, unit, center + drift, coefficients), residuals
+
+
+def inverse_diagonal(lower: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Entries on the diagonal of the inverse of a matrix.
+
+    Parameters
+    ----------
+    lower : ndarray of shape (n, n)
+        Its Cholesky factor, in the lower triangle.
+    rows : ndarray of shape (s,)
+        Which entries.
+
+    Returns
+    -------
+    ndarray of shape (s,)
+    """
+    chosen = np.zeros((len(lower), len(rows)))
+    chosen[rows, np.arange(len(rows))] = 1.0
+    half = solve_triangular(lower, chosen, lower=True, check_finite=False, overwrite_b=True)
+    return (half**2).sum(axis=0)
 
 
 def _factor(X: np.ndarray, settings: Correlated) -> tuple[np.ndarray, bool]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy import sparse
 
 from outsample._kernels import frames as kernels
 from outsample._parallel import over_rows
+from outsample.points import Points
 from outsample.records import Frames, Neighbors
 
 # Share of the local variance that the tangent directions have to explain.
@@ -115,12 +117,12 @@ def typical_curvature(lengths: np.ndarray, spread: np.ndarray | None) -> float:
     return float(np.median(np.sqrt(lengths[useful]) / np.sqrt(scale[useful])))
 
 
-def ambient_dimension(X: np.ndarray, near: Neighbors) -> int:
+def ambient_dimension(X: Points, near: Neighbors) -> int:
     """Dimension of the manifold: like `tangent_dimension`, of neighbourhoods of the points.
 
     Parameters
     ----------
-    X : ndarray of shape (n, D)
+    X : ndarray or CSR matrix of shape (n, D)
         Training points.
     near : Neighbors
         Neighbourhoods of some of them, all of one size.
@@ -131,8 +133,20 @@ def ambient_dimension(X: np.ndarray, near: Neighbors) -> int:
         Between 1 and D.
     """
     q = len(near.inside)
+    if sparse.issparse(X):
+        spread = [_spread(X[rows]) for rows in near.indices.reshape(q, -1)]
+        return tangent_dimension(np.array(spread))
     clouds = X[near.indices].reshape(q, -1, X.shape[1])
     clouds = clouds - clouds.mean(axis=1, keepdims=True)
     sizes = np.abs(clouds).max(axis=(1, 2), keepdims=True)
     clouds = clouds / np.where(sizes > 0, sizes, 1.0)
     return tangent_dimension(np.linalg.svd(clouds, compute_uv=False))
+
+
+def _spread(rows: Points) -> np.ndarray:
+    """Root eigenvalues of a sparse neighbourhood, from its inner products."""
+    rows = rows / (abs(rows).max() or 1.0)
+    products = (rows @ rows.T).toarray()
+    products -= products.mean(axis=0)
+    products -= products.mean(axis=1, keepdims=True)
+    return np.sqrt(np.maximum(np.linalg.eigvalsh(products)[::-1], 0.0))

@@ -7,21 +7,33 @@ from typing import NamedTuple
 
 import numpy as np
 
-from outsample import covariance, geometry, gls
+from outsample import covariance, geometry, gls, transitions
 from outsample.covariance import Correlated, GlobalFit
 from outsample.neighborhoods import Around
 from outsample.points import Points
 from outsample.records import Frames, Neighbors, Weights
+from outsample.transitions import Diffusion, DiffusionFit
 from outsample.weights import (
     WEIGHTINGS,
+    GaussianDistance,
     InverseDistance,
     Settings,
     distance_weights,
     function_weights,
+    gaussian_weights,
     power_weights,
 )
 
-Weighting = str | InverseDistance | Correlated | Callable[[np.ndarray], np.ndarray]
+Weighting = (
+    str
+    | InverseDistance
+    | GaussianDistance
+    | Correlated
+    | Diffusion
+    | Callable[[np.ndarray], np.ndarray]
+)
+# What a model over all training points has learnt.
+Whole = GlobalFit | DiffusionFit
 # Steepness and size of the vote that finds the consensus of a torn neighbourhood.
 CONSENSUS_POWER = InverseDistance(16.0)
 
@@ -31,10 +43,11 @@ class Model(NamedTuple):
 
     Attributes
     ----------
-    weighting : str, InverseDistance, Correlated or callable
+    weighting : str, InverseDistance, GaussianDistance, Correlated, Diffusion or callable
         Weights of the neighbours.
     n_neighbors : int
-        How many; all training points with `Correlated` make a global Gaussian process.
+        How many; all training points with `Correlated` make a global Gaussian process, and
+        `Diffusion` always takes all.
     order : int
         Degree of the local polynomial.
     loss : {"squared", "absolute"}
@@ -61,7 +74,9 @@ class Map(NamedTuple):
         The paper's c.
     frames : Frames
         Local PCA at each training point, for ``"local_tangent"``; else empty.
-    process : GlobalFit or None
+    unit : float
+        Typical distance to the 15th neighbour, for `GaussianDistance`; else 1.
+    process : GlobalFit, DiffusionFit or None
         For a model over all training points.
     """
 
@@ -69,7 +84,23 @@ class Map(NamedTuple):
     Y: np.ndarray
     curvature: float
     frames: Frames
-    process: GlobalFit | None = None
+    unit: float = 1.0
+    process: Whole | None = None
+
+
+def is_whole(weighting: Weighting | None) -> bool:
+    """Tell a weighting that takes all training points whatever the number of neighbours.
+
+    Parameters
+    ----------
+    weighting : Weighting or None
+        None is open.
+
+    Returns
+    -------
+    bool
+    """
+    return weighting == "diffusion" or isinstance(weighting, Diffusion)
 
 
 def solve(
@@ -95,6 +126,8 @@ def solve(
     ndarray of shape (q, d)
     """
     X, Y = the_map.X, the_map.Y
+    if isinstance(the_map.process, DiffusionFit):
+        return transitions.place_by_diffusion(X, Y, Q, the_map.process, n_jobs)
     if the_map.process is not None:
         return covariance.predict_global(X, Y, Q, the_map.process, n_jobs)
     assert around is not None
@@ -137,12 +170,14 @@ def neighbor_weights(
     Returns
     -------
     Weights
-        With correlated errors those of Eq. 4.3, which the scores use.
+        With correlated errors or a diffusion those of Eq. 4.3, which the scores use.
     """
     weighting, near = model.weighting, around.near
     settings = Settings(the_map.curvature, model.tangent_dim)
-    if isinstance(weighting, Correlated):
+    if isinstance(weighting, Correlated | Diffusion):
         return distance_weights(near, the_map.frames, settings, n_jobs)
+    if isinstance(weighting, GaussianDistance):
+        return gaussian_weights(weighting, the_map.unit, near, n_jobs)
     if isinstance(weighting, InverseDistance):
         return power_weights(weighting, near, n_jobs)
     if not isinstance(weighting, str):

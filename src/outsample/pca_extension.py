@@ -22,24 +22,17 @@ from outsample._validation import (
 from outsample.calibration import ErrorBars
 from outsample.candidates import WIDE, Given
 from outsample.covariance import KINDS, UNIT_NEIGHBOR, Correlated
-from outsample.model import Map, Model, Weighting, neighbor_weights, solve
+from outsample.decision import decide
+from outsample.model import Map, Model, Weighting, is_whole, neighbor_weights, solve
 from outsample.neighborhoods import Around, Search
 from outsample.neighbors import INDEXES, NeighborIndex
-from outsample.points import Points, unit_rows
+from outsample.planes import plane_distances
+from outsample.points import Points, in_chords, in_metric
 from outsample.records import Placement
-from outsample.selection import (
-    GLOBAL_ROWS,
-    Chooser,
-    LeftOut,
-    Trial,
-    is_wide,
-    mean_error,
-    sample_rows,
-)
-from outsample.weights import WEIGHTINGS, InverseDistance
+from outsample.selection import Chooser, LeftOut, Trial, mean_error
+from outsample.transitions import Diffusion
+from outsample.weights import WEIGHTINGS, GaussianDistance, InverseDistance
 
-# The curvature, the error bars and K are estimated on so many training rows.
-SAMPLE_ROWS = 1000
 CHUNK_ROWS = 4096
 # The Lipschitz constant looks at no fewer neighbours than this.
 LIPSCHITZ_NEIGHBORS = 10
@@ -68,8 +61,11 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     radius : float, default=None
         The paper's epsilon (Eq. 4.1): use all training points within it. A ball with too few of
         them is replaced by the nearest ones, and ``Placement.n_neighbors`` tells.
-    weighting : str, InverseDistance, Correlated or callable, default="auto"
+    weighting : str, InverseDistance, GaussianDistance, Correlated, Diffusion or callable
+        By default ``"auto"``.
+
         - ``"distance"``: ``w_j = r_j^-2 I`` (Eq. 4.3); ``InverseDistance(p)``: ``r_j^-p I``;
+          ``GaussianDistance(length)``: ``r_j^-2 exp(-r_j^2 / l^2) I``;
         - ``"tangent"``: ``w_j = (r_j^2 C + (r_j / c)^4 I)^-1`` (Eq. 4.5), with ``C`` the
           covariance of the neighbours' images (Eq. 4.4);
         - ``"local_tangent"``: the same with ``C_j`` of the neighbourhood of ``x_j`` (Table 7.1);
@@ -77,6 +73,8 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
           (Section 4.2);
         - ``"correlated"``: Eq. 2.3 with a full covariance of the neighbours' errors (kriging),
           chosen on the data; ``Correlated(covariance, length, nugget)`` gives it;
+        - ``"diffusion"``: the Nyström extension by transition probabilities over all training
+          points, its length chosen on the data; ``Diffusion(length, ridge)`` gives it;
         - a function of an array of distances that returns the weights.
     order : {0, 1, 2} or "auto", default="auto"
         Degree of the local polynomial, in coordinates of the local PCA plane of the points; 0 is
@@ -123,6 +121,10 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         The neighbour search.
     lipschitz_ : float
         K of the certificates.
+    manifold_dim_ : int
+        Dimension of the planes of ``Placement.off_manifold``, by local PCA of the points.
+    left_out_ : LeftOut
+        A sample of training points, with their neighbours and where these place them.
     n_features_in_ : int
         D.
 
@@ -156,6 +158,8 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     loo_error_: float
     error_bars_: ErrorBars
     lipschitz_: float
+    manifold_dim_: int
+    left_out_: LeftOut
 
     def __init__(
         self,
@@ -213,16 +217,19 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         n, d = X.shape[0], Y.shape[1]
         given = self._given(n, d, sparse.issparse(X))
         self.embedding_ = Y
-        self.index_ = NeighborIndex(self._in_metric(X), self.index, self.n_jobs)
+        self.index_ = NeighborIndex(in_metric(X, self.metric), self.index, self.n_jobs)
         self.search_ = Search(
             self.index_,
-            self._in_chords(self.radius),
-            self._in_chords(self.tangent_radius),
+            in_chords(self.radius, self.metric),
+            in_chords(self.tangent_radius, self.metric),
             least_framed=min(n, d + 1),
         )
         curvature = None if self.curvature == "auto" else float(self.curvature)
-        left_out = self._choose(Chooser(self.search_, Y, curvature, self.n_jobs), given)
+        chooser = Chooser(self.search_, Y, curvature, self.n_jobs)
+        self.model_, self.map_, self.selection_, left_out = decide(chooser, given)
         self.loo_error_ = mean_error(Y, left_out)
+        self.manifold_dim_ = chooser.tangent_dim()
+        self.left_out_ = left_out
         self._calibrate(left_out)
         return self
 
@@ -241,7 +248,7 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         check_is_fitted(self)
         X, dtype = check_queries(self, X)
-        X = self._in_metric(X)
+        X = in_metric(X, self.metric)
         parts = [self._coordinates(rows) for rows in _chunks(X)]
         return np.concatenate(parts).astype(dtype, copy=False)
 
@@ -259,7 +266,7 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         check_is_fitted(self)
         X, dtype = check_queries(self, X)
-        X = self._in_metric(X)
+        X = in_metric(X, self.metric)
         parts = [self._place(rows, dtype) for rows in _chunks(X)]
         return Placement(*(np.concatenate(field) for field in zip(*parts, strict=True)))
 
@@ -297,16 +304,6 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _n_features_out(self) -> int:
         return self.embedding_.shape[1]
 
-    def _in_metric(self, X: Points) -> Points:
-        """Points whose Euclidean distances are the metric's; for angles, unit vectors."""
-        return unit_rows(X) if self.metric == "cosine" else X
-
-    def _in_chords(self, radius: float | None) -> float | None:
-        """Turn a radius of the metric into one between points `_in_metric`."""
-        if radius is None or self.metric == "euclidean":
-            return radius
-        return float(np.sqrt(2 * radius))
-
     def _around(self, X: Points) -> Around:
         """Neighbourhoods; a process over all points is judged by its nearest ones."""
         k = self.model_.n_neighbors
@@ -330,61 +327,11 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         spread = calibration.image_spread(Y, near, wide, n_jobs)
         bars = calibration.radii(self.error_bars_, spread, near.distances[near.indptr[:-1]])
         bound = bounds.certificates(Y, near, self.lipschitz_, wide, n_jobs)
-        return Placement(coordinates, bars, residual, dispersion, bound, near.inside)
-
-    def _choose(self, chooser: Chooser, given: Given) -> LeftOut:
-        """Set the model and its map; return training rows placed by the others."""
-        n = len(self.embedding_)
-        self.selection_ = []
-        if given.n_neighbors == n and self._may_be_process(given):
-            return self._choose_process(chooser, given)
-        if None in given or given.weighting == "correlated":
-            self.selection_ = chooser.choose(given)
-            self.model_ = self.selection_[0].model
-        else:
-            self.model_ = Model(*given)  # type: ignore[arg-type]  # nothing is None here
-        rows = sample_rows(n, SAMPLE_ROWS)
-        left_out = chooser.leave_out(self.model_, rows)
-        self.map_ = chooser.prepare(self.model_, left_out.around)
-        given_k = given.n_neighbors is not None or isinstance(given.weighting, Correlated)
-        if (
-            is_wide(self.model_)
-            and not given_k
-            and n <= GLOBAL_ROWS
-            and self._may_be_process(given)
-        ):
-            trial, process, all_left_out = chooser.try_process()
-            place = 0 if trial.error < self.selection_[0].error else len(self.selection_)
-            self.selection_.insert(place, trial)
-            if place == 0:
-                self.model_, left_out = trial.model, all_left_out
-                self.map_ = self.map_._replace(process=process)
-        return left_out
-
-    def _choose_process(self, chooser: Chooser, given: Given) -> LeftOut:
-        """All training points as neighbours: one Gaussian process, factored once."""
-        n = len(self.embedding_)
-        if n > GLOBAL_ROWS:
-            raise ValueError(
-                f"n_neighbors is {n}, all training points, but correlated errors can take at most "
-                f"{GLOBAL_ROWS} at once; give fewer n_neighbors."
-            )
-        settings = given.weighting
-        if isinstance(settings, Correlated):
-            process, left_out = chooser.fit_process(settings)
-        else:
-            trial, process, left_out = chooser.try_process()
-            self.selection_, settings = [trial], trial.model.weighting
-        self.model_ = Model(settings, n, 0, "squared", given.tangent_dim or 1)
-        self.map_ = chooser.prepare(self.model_, left_out.around)._replace(process=process)
-        return left_out
-
-    def _may_be_process(self, given: Given) -> bool:
-        open_or_correlated = given.weighting is None or given.weighting == "correlated"
-        correlated = open_or_correlated or isinstance(given.weighting, Correlated)
-        plain = given.order in (None, 0) and given.loss in (None, "squared")
-        dense = not sparse.issparse(self.index_.X)
-        return correlated and plain and dense and self.radius is None
+        off_manifold = plane_distances(self.index_.X, X, near, self.manifold_dim_, n_jobs)
+        isolation = np.add.reduceat(near.distances, near.indptr[:-1]) / np.diff(near.indptr)
+        return Placement(
+            coordinates, bars, residual, dispersion, off_manifold, isolation, bound, near.inside
+        )
 
     def _calibrate(self, left_out: LeftOut) -> None:
         """Set K and the error bars, from training rows placed by the others."""
@@ -428,6 +375,8 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 f"order is {self.order}, but must be 0 or 'auto' for sparse X and for metric="
                 "'cosine': a local polynomial needs coordinates."
             )
+        if is_whole(self.weighting):
+            self._check_whole(n, is_sparse)
         return Given(
             None if self.weighting == "auto" else self.weighting,
             None if self.n_neighbors == "auto" else self.n_neighbors,
@@ -435,6 +384,16 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             None if self.loss == "auto" else self.loss,
             None if self.tangent_dim == "auto" else self.tangent_dim,
         )
+
+    def _check_whole(self, n: int, is_sparse: bool) -> None:
+        """Refuse what a diffusion cannot do: it is one constant over all training points."""
+        settings = (self.order, [0]), (self.loss, ["squared"]), (self.n_neighbors, [n])
+        fits = all(value == "auto" or value in allowed for value, allowed in settings)
+        if not fits or self.radius is not None or is_sparse:
+            raise ValueError(
+                "weighting='diffusion' takes all training points, dense ones: leave n_neighbors, "
+                "radius, order and loss as they are by default."
+            )
 
     def _check_weighting(self) -> None:
         weighting = self.weighting
@@ -444,8 +403,13 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             check_choice("weighting.covariance", weighting.covariance, KINDS)
             check_number("weighting.length", weighting.length, 0, np.inf, open_below=True)
             check_number("weighting.nugget", weighting.nugget, 0, np.inf)
+        elif isinstance(weighting, GaussianDistance):
+            check_number("weighting.length", weighting.length, 0, np.inf, open_below=True)
+        elif isinstance(weighting, Diffusion):
+            check_number("weighting.length", weighting.length, 0, np.inf, open_below=True)
+            check_number("weighting.ridge", weighting.ridge, 0, 1)
         elif not callable(weighting):
-            check_choice("weighting", weighting, ["auto", *WEIGHTINGS, "correlated"])
+            check_choice("weighting", weighting, ["auto", *WEIGHTINGS, "correlated", "diffusion"])
 
 
 def _chunks(X: Points) -> Iterator[np.ndarray]:

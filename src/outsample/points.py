@@ -100,3 +100,44 @@ def unit_rows(X: Points) -> Points:
         return (sparse.diags(1 / row_norms(X)) @ X).tocsr()
     X = X / sizes[:, None]
     return X / row_norms(X)[:, None]
+
+
+def in_metric(X: Points, metric: str) -> Points:
+    """Points whose Euclidean distances are the metric's; for angles, unit vectors.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, D)
+        Points.
+    metric : {"euclidean", "cosine"}
+        The metric.
+
+    Returns
+    -------
+    ndarray or CSR matrix
+    """
+    return unit_rows(X) if metric == "cosine" else X
+
+
+def in_chords(radius: float | None, metric: str) -> float | None:
+    """Turn a radius of the metric into one between points `in_metric`.
+
+    Parameters
+    ----------
+    radius : float or None
+        In the metric.
+    metric : {"euclidean", "cosine"}
+        The metric.
+
+    Returns
+    -------
+    float or None
+
+    Examples
+    --------
+    >>> in_chords(0.5, "cosine")
+    1.0
+    """
+    if radius is None or metric == "euclidean":
+        return radius
+    return float(np.sqrt(2 * radius))

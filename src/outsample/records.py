@@ -93,6 +93,10 @@ class Placement(NamedTuple):
     dispersion : ndarray of shape (q,)
         ``m(x)^2`` of Eq. 2.9 with Eq. 2.4 to the letter, ``sum_j e_j' w_j^-1 e_j``. It grows with
         disagreement and with distance.
+    off_manifold : ndarray of shape (q,)
+        Distance of the point from the local PCA plane of its neighbours in the ambient space.
+    isolation : ndarray of shape (q,)
+        Mean distance of its neighbours.
     bound : ndarray of shape (q,)
         Certificate: no map with the given images and Lipschitz constant ``lipschitz_`` is further
         from ``coordinates`` than this.
@@ -114,5 +118,32 @@ class Placement(NamedTuple):
     error_bar: np.ndarray
     residual: np.ndarray
     dispersion: np.ndarray
+    off_manifold: np.ndarray
+    isolation: np.ndarray
     bound: np.ndarray
     n_neighbors: np.ndarray
+
+
+class JudgedPlacement(NamedTuple):
+    """A `Placement` with what `NoveltyDetector` thinks of the points.
+
+    Attributes
+    ----------
+    coordinates, error_bar, residual, dispersion, off_manifold, isolation, bound, n_neighbors
+        As in `Placement`.
+    abnormality : ndarray of shape (q,)
+        How strange the points are; 0 is typical.
+    p_value : ndarray of shape (q,)
+        Conformal p-values.
+    """
+
+    coordinates: np.ndarray
+    error_bar: np.ndarray
+    residual: np.ndarray
+    dispersion: np.ndarray
+    off_manifold: np.ndarray
+    isolation: np.ndarray
+    bound: np.ndarray
+    n_neighbors: np.ndarray
+    abnormality: np.ndarray
+    p_value: np.ndarray

@@ -14,10 +14,11 @@ import numpy as np
 
 from outsample import covariance, geometry
 from outsample.candidates import PLAIN_SIZES, WIDE, Given, Shape, candidates
-from outsample.covariance import Correlated, GlobalFit
+from outsample.covariance import UNIT_NEIGHBOR, Correlated
 from outsample.model import Map, Model, solve
 from outsample.neighborhoods import Around, Search
 from outsample.records import Frames, Neighbors
+from outsample.weights import GaussianDistance
 
 # Rows of each round, and how many candidates stay for the next one.
 ROUNDS = ((150, 14), (500, 5), (2000, 1))
@@ -28,16 +29,8 @@ TIE = 1e-3
 ROUNDING = 1e-13
 # Neighbourhoods tried beyond the largest candidates, for the best model only.
 WIDER = (120,)
-# Largest training set that is factored as a whole (the memory is its square); rows on which its
-# covariance is chosen, and rows for its leave-one-out error.
+# Largest training set that is factored as a whole (the memory is its square).
 GLOBAL_ROWS = 8192
-GLOBAL_TRIAL_ROWS = 1000
-GLOBAL_HELD_OUT = 400
-
-GLOBAL = (
-    *(Correlated("matern52", length, 1e-8) for length in (1.0, 2.0, 4.0, 8.0, 16.0)),
-    *(Correlated("gaussian", length, 1e-9) for length in (1.0, 2.0, 4.0, 8.0)),
-)
 
 
 class Trial(NamedTuple):
@@ -177,6 +170,7 @@ class Chooser:
         self.search, self.Y, self.curvature, self.n_jobs = search, Y, curvature, n_jobs
         self.X = search.index.X
         self._wide: Wide | None = None
+        self._unit: float | None = None
 
     def choose(self, given: Given) -> list[Trial]:
         """Try the candidates that agree with what is given; the chosen one comes first.
@@ -248,7 +242,7 @@ class Chooser:
         LeftOut
         """
         Q = self.X[rows]
-        around = self._around(rows, model.n_neighbors)
+        around = self.around(rows, model.n_neighbors)
         the_map = self.prepare(model, around)
         return LeftOut(rows, around, solve(model, the_map, Q, around, self.n_jobs))
 
@@ -270,7 +264,9 @@ class Chooser:
         empty = Frames(np.empty((0, d, d)), np.empty((0, d)))
         curvature = 1.0 if self.curvature is None else self.curvature
         if not isinstance(model.weighting, str) or model.weighting == "distance":
-            return Map(self.X, self.Y, curvature, empty)
+            has_unit = isinstance(model.weighting, GaussianDistance)
+            unit = self.typical_unit() if has_unit else 1.0
+            return Map(self.X, self.Y, curvature, empty, unit)
         if self.curvature is None:
             spread = None
             if model.weighting != "split_tangent":
@@ -284,7 +280,20 @@ class Chooser:
     def _frames(self, around: Around) -> Frames:
         return geometry.image_frames(self.Y, around.framed, around.lengths, self.n_jobs)
 
-    def _around(self, rows: np.ndarray, k: int) -> Around:
+    def around(self, rows: np.ndarray, k: int) -> Around:
+        """Neighbourhoods of training rows without themselves, from a search that all share.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (s,)
+            Training rows.
+        k : int
+            Neighbours.
+
+        Returns
+        -------
+        Around
+        """
         Q = self.X[rows]
         if self.search.radius is not None:
             return self.search.around(Q, k, rows)
@@ -305,20 +314,26 @@ class Chooser:
     def _candidates(self, given: Given) -> list[Model]:
         """Models that agree with what is given, from the simplest to the most elaborate."""
         n, D = self.X.shape
-        t = given.tangent_dim or (1 if given.order == 0 else self._tangent_dim())
+        t = given.tangent_dim or (1 if given.order == 0 else self.tangent_dim())
         if given.weighting == "split_tangent" and given.tangent_dim is None:
             t = self._image_dim(min(n - 1, given.n_neighbors or PLAIN_SIZES[1]))
         in_ball = self.search.radius is not None
         return candidates(given, Shape(n, D, self.Y.shape[1]), t, in_ball)
 
-    def _tangent_dim(self) -> int:
+    def tangent_dim(self) -> int:
+        """Dimension of the manifold of the points, by local PCA on a few rows.
+
+        Returns
+        -------
+        int
+        """
         rows = sample_rows(self.X.shape[0], ROUNDS[0][0])
         near = self.search.index.nearest(self.X[rows], min(self.X.shape[0], 16))
         return geometry.ambient_dimension(self.X, near)
 
     def _image_dim(self, k: int) -> int:
         rows = sample_rows(self.X.shape[0], ROUNDS[0][0])
-        return geometry.tangent_dimension(self._frames(self._around(rows, k)).spread)
+        return geometry.tangent_dimension(self._frames(self.around(rows, k)).spread)
 
     def _wider(self, model: Model) -> list[Model]:
         """Larger neighbourhoods, unless all points can be taken at once."""
@@ -332,50 +347,9 @@ class Chooser:
         -------
         float
         """
-        rows = sample_rows(self.X.shape[0], ROUNDS[-1][0])
-        near = self._around(rows, min(self.X.shape[0] - 1, covariance.UNIT_NEIGHBOR)).near
-        units = covariance.local_units(near)
-        return float(np.median(units[units > 0])) if (units > 0).any() else 1.0
-
-    def try_process(self) -> tuple[Trial, GlobalFit, LeftOut]:
-        """Gaussian process over all training points, its covariance chosen on some of them.
-
-        Returns
-        -------
-        trial, process, left_out
-        """
-        begin = time.perf_counter()
-        # Fewer points lie farther apart; the length scale is that of the whole set all the same.
-        some = np.sort(sample_rows(self.X.shape[0], GLOBAL_TRIAL_ROWS))
-        X, Y, unit = self.X[some], self.Y[some], self.typical_unit()
-        errors = []
-        for settings in GLOBAL:
-            residuals = covariance.fit_global(X, Y, unit, settings, np.arange(len(some)))[1]
-            errors.append(float(np.linalg.norm(residuals, axis=1).mean()))
-        settings = GLOBAL[int(np.argmin(errors))]
-        process, left_out = self.fit_process(settings)
-        seconds = time.perf_counter() - begin
-        model = Model(settings, self.X.shape[0], 0, "squared", 1)
-        trial = Trial(model, mean_error(self.Y, left_out), seconds, len(left_out.rows))
-        return trial, process, left_out
-
-    def fit_process(self, settings: Correlated) -> tuple[GlobalFit, LeftOut]:
-        """Factor one Gaussian process over all training points, with its leave-one-out.
-
-        Parameters
-        ----------
-        settings : Correlated
-            Its covariance.
-
-        Returns
-        -------
-        process : GlobalFit
-        left_out : LeftOut
-        """
-        n = self.X.shape[0]
-        rows = sample_rows(n, GLOBAL_HELD_OUT)
-        process, residuals = covariance.fit_global(
-            self.X, self.Y, self.typical_unit(), settings, rows
-        )
-        around = self._around(rows, min(n - 1, covariance.UNIT_NEIGHBOR))
-        return process, LeftOut(rows, around, self.Y[rows] - residuals)
+        if self._unit is None:
+            n = self.X.shape[0]
+            rows = sample_rows(n, ROUNDS[-1][0])
+            units = covariance.local_units(self.around(rows, min(n - 1, UNIT_NEIGHBOR)).near)
+            self._unit = float(np.median(units[units > 0])) if (units > 0).any() else 1.0
+        return self._unit

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh, lapack
-from scipy.sparse.linalg import eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from outsample._kernels import affinity as kernels
 from outsample._parallel import over_rows
@@ -15,6 +15,8 @@ from outsample.points import Points, kernel_rows
 
 # A dense matrix of this many rows is diagonalised directly.
 DIRECT_ROWS = 1000
+# Larger sparse matrices are not made dense.
+DENSE_ROWS = 8192
 # Below this share of itself a row says nothing about the others.
 LEAST_LEVERAGE = 1e-6
 
@@ -115,16 +117,32 @@ def leading_eigenpairs(S: Any, count: int) -> tuple[np.ndarray, np.ndarray]:
         Orthonormal columns, with `fixed_signs`.
     """
     n = S.shape[0]
-    if n <= DIRECT_ROWS or count > n // 4:
+    found = None
+    if n > DIRECT_ROWS and count <= n // 4:
+        found = _by_lanczos(S, count)
+    if found is None:
+        if sparse.issparse(S) and n > DENSE_ROWS:
+            raise ValueError(
+                f"the leading {count} eigenvectors could not be told apart: the points fall into "
+                "separate groups. Give a larger bandwidth or more n_neighbors."
+            )
         dense = S.toarray() if sparse.issparse(S) else S
-        values, vectors = eigh(dense, subset_by_index=(n - count, n - 1), check_finite=False)
-    else:  # Lanczos, from a fixed start vector
-        start = np.random.default_rng(0).standard_normal(n)
-        # More basis vectors than by default: eigenvalues of a fine kernel crowd near 1.
-        basis = min(n, max(4 * count, 2 * count + 40))
-        values, vectors = eigsh(S, count, which="LA", v0=start, ncv=basis, tol=1e-13)
+        found = eigh(dense, subset_by_index=(n - count, n - 1), check_finite=False)
+    values, vectors = found
     order = np.argsort(-values, kind="stable")
     return values[order], fixed_signs(vectors[:, order])
+
+
+def _by_lanczos(S: Any, count: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Eigenpairs from a fixed start vector; None where they do not settle."""
+    n = S.shape[0]
+    start = np.random.default_rng(0).standard_normal(n)
+    # More basis vectors than by default: eigenvalues of a fine kernel crowd near 1.
+    basis = min(n, max(4 * count, 2 * count + 40))
+    try:
+        return eigsh(S, count, which="LA", v0=start, ncv=basis, tol=1e-13, maxiter=1000)
+    except ArpackNoConvergence:  # groups of points so far apart that all eigenvalues are 1
+        return None
 
 
 def eigenpairs_above(S: np.ndarray, condition: float) -> tuple[np.ndarray, np.ndarray]:

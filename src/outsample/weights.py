@@ -34,6 +34,26 @@ class InverseDistance(NamedTuple):
     power: float = 2.0
 
 
+class GaussianDistance(NamedTuple):
+    """Weighting ``w_j = r_j^-2 exp(-(r_j^2 - r_1^2) / l^2) I``, r_1 that of the nearest neighbour.
+
+    Steep where the neighbours are far away, gentle where they are near: for torn maps. The nearest
+    neighbour has the weight of Eq. 4.3.
+
+    Attributes
+    ----------
+    length : float
+        ``l``, in units of the typical distance to the 15th neighbour; above 0.
+
+    Examples
+    --------
+    >>> from outsample import PCAExtension
+    >>> torn = PCAExtension(weighting=GaussianDistance(0.35), order=0, loss="absolute")
+    """
+
+    length: float = 0.35
+
+
 class Settings(NamedTuple):
     """What a fitted extension knows beyond the neighbourhood.
 
@@ -91,6 +111,34 @@ def power_weights(
     Weights
     """
     return _isotropic(near, near.distances, weighting.power / 2, n_jobs)
+
+
+def gaussian_weights(
+    weighting: GaussianDistance, unit: float, near: Neighbors, n_jobs: int | None = None
+) -> Weights:
+    """``w_j = r_j^-2 exp(-(r_j^2 - r_1^2) / l^2) I``.
+
+    Parameters
+    ----------
+    weighting : GaussianDistance
+        The length.
+    unit : float
+        Its unit.
+    near : Neighbors
+        Neighbourhoods.
+    n_jobs : int or None
+        Threads.
+
+    Returns
+    -------
+    Weights
+    """
+    sigma, exponent = _empty(near, 1)
+    over_rows(
+        kernels.gaussian_sigma, len(exponent), n_jobs, near.indptr, near.distances,
+        weighting.length * unit, sigma, exponent,
+    )  # fmt: skip
+    return Weights(sigma, exponent, NO_AXES, False)
 
 
 def function_weights(function: Callable, near: Neighbors, n_jobs: int | None = None) -> Weights:

@@ -11,6 +11,9 @@ from outsample._kernels.search import row_distance
 
 # exp(-h^2) is 0 in double precision beyond this h, and its square is still far from overflow.
 BEYOND = 28.0
+# An expansion counts in full where the kernel's sum is above the one, and not below the other.
+TRUSTED = 0.1
+FADED = 0.01
 
 
 @njit(cache=True, nogil=True)
@@ -107,3 +110,56 @@ def markov_mean(start, stop, X, n, Q, root, weights, own_reach, reach, coefficie
                 values[i, a] += weight * coefficients[j, a]
         for a in range(d):
             values[i, a] /= total
+
+
+@njit(cache=True, nogil=True)
+def trust(density):
+    """1 where the kernel's sum over the data is above 0.1, 0 below 0.01, smooth between."""
+    if density <= FADED:
+        return 0.0
+    share = min(math.log(density / FADED) / math.log(TRUSTED / FADED), 1.0)
+    return share * share * (3.0 - 2.0 * share)
+
+
+@njit(cache=True, nogil=True)
+def place_by_diffusion(
+    start, stop, X, n, Q, Y, unit, weights, lift, center, reach, coordinates
+):
+    """``sum_j p_j (y_j + t lift_j)`` with ``p_j`` proportional to ``w_j exp(-r_j^2 / unit^2)``.
+
+    t is the `trust` in ``sum_j w_j exp(-r_j^2 / unit^2)``. A query on training points gets the
+    mean of their images; what would be further from the center than 2 reaches is drawn in.
+    """
+    d = Y.shape[1]
+    reduced = np.empty(n)
+    raised = np.empty(d)
+    for i in range(start, stop):
+        anchor = 0
+        for j in range(n):
+            reduced[j] = min(row_distance(Q, i, X, j) / unit, 1e150)
+            if reduced[j] < reduced[anchor]:
+                anchor = j
+        nearest = reduced[anchor]
+        total = 0.0
+        coordinates[i] = 0.0
+        raised[:] = 0.0
+        for j in range(n):
+            exponent = (reduced[j] - nearest) * (reduced[j] + nearest)
+            if exponent > BEYOND * BEYOND or (nearest == 0.0 and reduced[j] > 0.0):
+                continue
+            weight = 1.0 if nearest == 0.0 else math.exp(-exponent) * weights[j]
+            total += weight
+            for a in range(d):
+                coordinates[i, a] += weight * (Y[j, a] - Y[anchor, a])
+                raised[a] += weight * lift[j, a]
+        share = 0.0
+        if nearest > 0.0:
+            share = trust(total * math.exp(-(min(nearest, BEYOND) ** 2)))
+        away = 0.0
+        for a in range(d):
+            coordinates[i, a] = Y[anchor, a] + (coordinates[i, a] + share * raised[a]) / total
+            if share > 0.0 and reach > 0.0:
+                away += ((coordinates[i, a] - center[a]) / reach) ** 2
+        if away > 4.0:
+            for a in range(d):
+                coordinates[i, a] = center[a] + (coordinates[i, a] - center[a]) * 2 / away**0.5

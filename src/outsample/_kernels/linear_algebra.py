@@ -100,3 +100,104 @@ def cholesky_solve(A, b):
             b[i] -= A[p, i] * b[p]
         b[i] /= A[i, i]
     return True
+
+
+@njit(cache=True, nogil=True)
+def spectral_shares(A, y, shares):
+    """Shares of ``|y|^2`` along the eigenvectors of symmetric ``A``, which is overwritten.
+
+    The eigenvalues end on the diagonal of ``A``, in no order. ``A`` is turned so that y is the
+    first axis and made tridiagonal; of the eigenvectors only the first entries are then needed
+    (Golub and Welsch), so that all costs about as much as two products of matrices.
+    """
+    d = A.shape[0]
+    off = np.zeros(d)
+    first = np.zeros(d)
+    first[0] = 1.0
+    reflect(A, y.copy(), 0)
+    for j in range(d - 2):
+        column = np.zeros(d)
+        for i in range(j + 1, d):
+            column[i] = A[i, j]
+        reflect(A, column, j + 1)
+    for j in range(d - 1):
+        off[j] = A[j + 1, j]
+    for low in range(d):
+        for _ in range(SWEEPS * 2):
+            high = low
+            while high < d - 1:
+                if abs(off[high]) <= 1e-17 * (abs(A[high, high]) + abs(A[high + 1, high + 1])):
+                    break
+                high += 1
+            if high == low:
+                break
+            # One implicit QL step with Wilkinson's shift.
+            gap = (A[low + 1, low + 1] - A[low, low]) / (2.0 * off[low])
+            root = np.hypot(gap, 1.0)
+            shift = A[high, high] - A[low, low] + off[low] / (gap + (root if gap >= 0 else -root))
+            sine = cosine = 1.0
+            carry = 0.0
+            i = high - 1
+            while i >= low:
+                f = sine * off[i]
+                b = cosine * off[i]
+                root = np.hypot(f, shift)
+                off[i + 1] = root
+                if root == 0.0:
+                    A[i + 1, i + 1] -= carry
+                    off[high] = 0.0
+                    break
+                sine = f / root
+                cosine = shift / root
+                shift = A[i + 1, i + 1] - carry
+                root = (A[i, i] - shift) * sine + 2.0 * cosine * b
+                carry = sine * root
+                A[i + 1, i + 1] = shift + carry
+                shift = cosine * root - b
+                f = first[i + 1]
+                first[i + 1] = sine * first[i] + cosine * f
+                first[i] = cosine * first[i] - sine * f
+                i -= 1
+            if i >= low:
+                continue
+            A[low, low] -= carry
+            off[low] = shift
+            off[high] = 0.0
+    for i in range(d):
+        shares[i] = first[i] * first[i]
+
+
+@njit(cache=True, nogil=True)
+def reflect(A, v, start):
+    """Turn symmetric ``A`` by the reflection that takes v to the axis ``start``.
+
+    The entries of v before ``start`` are 0. v is overwritten.
+    """
+    d = A.shape[0]
+    largest = 0.0
+    for i in range(start, d):
+        largest = max(largest, abs(v[i]))
+    if largest == 0.0:
+        return
+    norm = 0.0
+    for i in range(start, d):
+        v[i] /= largest
+        norm += v[i] * v[i]
+    norm = np.sqrt(norm)
+    v[start] += norm if v[start] >= 0.0 else -norm
+    square = 0.0
+    for i in range(start, d):
+        square += v[i] * v[i]
+    # A <- (I - 2 v v' / v'v) A (I - 2 v v' / v'v) = A - v w' - w v'
+    w = np.zeros(d)
+    dot = 0.0
+    for i in range(d):
+        for j in range(start, d):
+            w[i] += A[i, j] * v[j]
+        w[i] *= 2.0 / square
+        dot += w[i] * v[i]
+    for i in range(start, d):
+        w[i] -= dot / square * v[i]
+    for i in range(d):
+        for j in range(d):
+            A[i, j] -= v[i] * w[j] + w[i] * v[j]

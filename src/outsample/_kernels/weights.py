@@ -52,6 +52,25 @@ def isotropic_sigma(start, stop, indptr, deviations, power, sigma, exponent):
 
 
 @njit(cache=True, nogil=True)
+def gaussian_sigma(start, stop, indptr, distances, length, sigma, exponent):
+    """Deviations ``r exp((r^2 - nearest^2) / (2 length^2))``, the nearest above 0."""
+    for i in range(start, stop):
+        nearest = smallest_positive(distances[indptr[i] : indptr[i + 1]])
+        scale = 1.0
+        if nearest > 0.0:
+            scale, exponent[i] = math.frexp(nearest)
+        for j in range(indptr[i], indptr[i + 1]):
+            if distances[j] == 0.0:
+                sigma[j, 0] = 0.0
+                continue
+            # The difference of squares as a product: exact where both are large and alike.
+            beyond = min((distances[j] - nearest) / length, 1e150)
+            half = 0.5 * beyond * min((distances[j] + nearest) / length, 1e150)
+            ratio = min(distances[j] / nearest, WEIGHTLESS)
+            sigma[j, 0] = scale * min(ratio * math.exp(min(half, 345.0)), WEIGHTLESS)
+
+
+@njit(cache=True, nogil=True)
 def tangent_sigma(
     start, stop, indptr, indices, distances, spread, per_point, curvature, sigma, exponent
 ):

@@ -2,9 +2,7 @@
 
 import json
 import os
-import platform
 from collections.abc import Callable, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
@@ -12,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from outsample import __version__, plots
+from outsample import plots
+from outsample.bench.environment import versions
 from outsample.comparison import Comparison
 from outsample.experiments import accuracy
 from outsample.experiments.accuracy import MapResult, Progress
@@ -31,7 +30,7 @@ from outsample.report import (
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-__all__ = ["Benchmark", "data_folder", "map_table", "run_accuracy", "summary_table"]
+__all__ = ["Benchmark", "map_table", "run_accuracy", "summary_table"]
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "umap-learn", "openTSNE")
 PROTOCOL = (
@@ -53,23 +52,6 @@ class Benchmark(NamedTuple):
     results: list[MapResult]
     seconds: float
     files: list[Path]
-
-
-def data_folder(given: str | None = None) -> Path | None:
-    """Return the folder of data files: given, named by OUTSAMPLE_DATA, or the usual one.
-
-    Parameters
-    ----------
-    given : str, optional
-        The user's choice.
-
-    Returns
-    -------
-    Path or None
-        None if there is no folder.
-    """
-    chosen = Path(given or os.environ.get("OUTSAMPLE_DATA") or "../shared/data")
-    return chosen if chosen.is_dir() else None
 
 
 def run_accuracy(
@@ -202,16 +184,10 @@ def _covered(result: MapResult) -> str:
 
 def _figures(results: Sequence[MapResult], seeds: Sequence[int], seconds: float) -> dict[str, Any]:
     """Return every number, ready for JSON."""
-    versions = {"outsample": __version__, "python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            versions[package] = "not installed"
     return {
         "protocol": PROTOCOL,
         "seeds": list(seeds),
-        "versions": versions,
+        "versions": versions(PACKAGES),
         "seconds": seconds,
         "maps": [accuracy.figures(result) for result in results],
     }
@@ -231,7 +207,7 @@ def _picture(results: Sequence[MapResult]) -> Picture | None:
     return Picture(plots.ratio_chart(labels, ours, errors), "Errors of all methods on all maps")
 
 
-def _page(results: Sequence[MapResult], versions: dict[str, str], picture: Picture | None) -> str:
+def _page(results: Sequence[MapResult], found: dict[str, str], picture: Picture | None) -> str:
     """Put the summary, the picture and a section for each map together."""
     done = [result for result in results if not result.skipped]
     met = sum(result.met for result in done)
@@ -242,7 +218,7 @@ def _page(results: Sequence[MapResult], versions: dict[str, str], picture: Pictu
     )
     skipped = [f"{r.spec.title} was skipped: {r.skipped}." for r in results if r.skipped]
     summary = Table(SUMMARY, [_summary(result) for result in done], BARS)
-    made = ", ".join(f"{name} {number}" for name, number in versions.items())
+    made = ", ".join(f"{name} {number}" for name, number in found.items())
     return build_page(
         "Accuracy of extensions",
         [

@@ -1,0 +1,195 @@
+"""Distances of queries from the local PCA planes of their neighbours in the ambient space."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from outsample._kernels.linear_algebra import (
+    cholesky_solve,
+    spectral_shares,
+    symmetric_eigen,
+)
+
+# Variance relative to the widest direction below which there is none.
+FLAT = 1e-13
+
+
+@njit(cache=True, nogil=True)
+def fill_cloud(X, x, rows, cloud, away):
+    """Neighbours and query relative to the neighbours' mean, in units of the largest entry.
+
+    Returns the unit; 0 where all coincide.
+    """
+    k, D = cloud.shape
+    for a in range(D):
+        away[a] = 0.0
+        for j in range(k):
+            away[a] -= (X[rows[j], a] - x[a]) / k
+    unit = 0.0
+    for a in range(D):
+        unit = max(unit, abs(away[a]))
+        for j in range(k):
+            cloud[j, a] = X[rows[j], a] - x[a] + away[a]
+            unit = max(unit, abs(cloud[j, a]))
+    if unit > 0.0:
+        for a in range(D):
+            away[a] /= unit
+            for j in range(k):
+                cloud[j, a] /= unit
+    return unit
+
+
+@njit(cache=True, nogil=True)
+def plane_distances(start, stop, X, Q, indptr, indices, t, distances):
+    """Length of what the t leading principal directions of the neighbours leave of a query."""
+    D = X.shape[1]
+    away = np.empty(D)
+    for i in range(start, stop):
+        rows = indices[indptr[i] : indptr[i + 1]]
+        cloud = np.empty((rows.size, D))
+        unit = fill_cloud(X, Q[i], rows, cloud, away)
+        if D <= rows.size:
+            left = left_of_narrow(cloud, away, t)
+        else:
+            left = left_of_wide(cloud, away, t)
+        distances[i] = left * unit
+
+
+@njit(cache=True, nogil=True)
+def left_of_narrow(cloud, away, t):
+    """Length of ``away`` off the t widest directions of a cloud of few columns."""
+    k, D = cloud.shape
+    products = np.zeros((D, D))
+    for j in range(k):
+        for a in range(D):
+            for b in range(a + 1):
+                products[a, b] += cloud[j, a] * cloud[j, b]
+    for a in range(D):
+        for b in range(a):
+            products[b, a] = products[a, b]
+    shares = np.empty(D)
+    spectral_shares(products, away, shares)
+    square = 0.0
+    for a in range(D):
+        square += away[a] * away[a]
+    largest = 0.0
+    for a in range(D):
+        largest = max(largest, products[a, a])
+    taken = np.zeros(D, dtype=np.bool_)
+    for _ in range(min(t, D)):
+        top = -1
+        for a in range(D):
+            wide = products[a, a] > FLAT * largest
+            if not taken[a] and wide and (top < 0 or products[a, a] > products[top, top]):
+                top = a
+        if top < 0:
+            break
+        taken[top] = True
+    left = 0.0
+    for a in range(D):
+        if not taken[a]:
+            left += shares[a]
+    return np.sqrt(left * square)
+
+
+@njit(cache=True, nogil=True)
+def left_of_wide(cloud, away, t):
+    """`left_of_narrow` for more columns than points: nothing D x D is made."""
+    k, D = cloud.shape
+    products = np.zeros((k, k))
+    for j in range(k):
+        for p in range(j + 1):
+            for a in range(D):
+                products[j, p] += cloud[j, a] * cloud[p, a]
+            products[p, j] = products[j, p]
+    vectors = np.empty((k, k))
+    symmetric_eigen(products, vectors)
+    direction = np.empty(D)
+    for b in range(min(t, k)):
+        if products[b, b] <= FLAT * products[0, 0]:
+            break
+        direction[:] = 0.0
+        root = np.sqrt(products[b, b])
+        along = 0.0
+        for a in range(D):
+            for j in range(k):
+                direction[a] += cloud[j, a] * (vectors[j, b] / root)
+            along += direction[a] * away[a]
+        for a in range(D):
+            away[a] -= along * direction[a]
+    square = 0.0
+    for a in range(D):
+        square += away[a] * away[a]
+    return np.sqrt(square)
+
+
+@njit(cache=True, nogil=True)
+def soft_plane_distances(start, stop, X, Q, indices, sizes, ridges, distances):
+    """Ridge residuals of queries by several numbers of their nearest neighbours.
+
+    All from one table of products of the widest neighbourhood, nothing D x D.
+    """
+    D = X.shape[1]
+    widest = indices.shape[1]
+    cloud = np.empty((widest, D))
+    away = np.empty(D)
+    products = np.empty((widest, widest))
+    toward = np.empty(widest)
+    for i in range(start, stop):
+        unit = fill_cloud(X, Q[i], indices[i], cloud, away)
+        square = 0.0
+        for a in range(D):
+            square += away[a] * away[a]
+        for j in range(widest):
+            toward[j] = 0.0
+            for a in range(D):
+                toward[j] += cloud[j, a] * away[a]
+            for p in range(j + 1):
+                total = 0.0
+                for a in range(D):
+                    total += cloud[j, a] * cloud[p, a]
+                products[j, p] = total
+                products[p, j] = total
+        for at in range(sizes.size):
+            k = sizes[at]
+            left = soft_residual(products[:k, :k], toward[:k], square, ridges[at])
+            distances[i, at] = np.sqrt(left) * unit
+
+
+@njit(cache=True, nogil=True)
+def soft_residual(products, toward, square, ridge):
+    """``min_w |x - m - Z'w|^2 + penalty |w|^2`` from inner products about any origin.
+
+    Z are the neighbours minus their mean m. The penalty is ``ridge |Z Z'|_F^2 / tr Z Z'``: a
+    share of the variance along a typical direction of the plane.
+    """
+    k = toward.size
+    means = np.empty(k)
+    for j in range(k):
+        means[j] = products[j].sum() / k
+    mean_toward = toward.sum() / k
+    mean = means.sum() / k
+    centered = np.empty((k, k))
+    trace = 0.0
+    norm = 0.0
+    for j in range(k):
+        for p in range(k):
+            centered[j, p] = products[j, p] - means[j] - means[p] + mean
+            norm += centered[j, p] * centered[j, p]
+        trace += centered[j, j]
+    whole = max(square - 2.0 * mean_toward + mean, 0.0)
+    if not trace > 0.0:
+        return whole
+    penalty = ridge * norm / trace
+    right = np.empty(k)
+    solved = np.empty(k)
+    for j in range(k):
+        right[j] = toward[j] - means[j] - mean_toward + mean
+        solved[j] = right[j]
+        centered[j, j] += penalty
+    if not cholesky_solve(centered, solved):
+        return whole
+    for j in range(k):
+        whole -= right[j] * solved[j]
+    return max(whole, 0.0)

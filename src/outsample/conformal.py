@@ -1,0 +1,101 @@
+"""Conformal p-values, thresholds, and control of false discoveries over a batch."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def p_values(scores: np.ndarray, calibration: np.ndarray) -> np.ndarray:
+    """Share of calibration scores at least as high, the new one counted among them.
+
+    ``p = (1 + #{c >= s}) / (m + 1)``. If s and the m calibration scores are exchangeable,
+    ``P(p <= a) <= a`` for every a.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (q,)
+        Higher is stranger.
+    calibration : ndarray of shape (m,)
+        Scores of normal points, ascending.
+
+    Returns
+    -------
+    ndarray of shape (q,)
+        From 1 / (m + 1) to 1.
+
+    References
+    ----------
+    V. Vovk, A. Gammerman, G. Shafer, "Algorithmic Learning in a Random World", Springer, 2005.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> p_values(np.array([0.0, 2.5, 9.0]), np.array([1.0, 2.0, 3.0]))
+    array([1.  , 0.5 , 0.25])
+    """
+    m = len(calibration)
+    at_least = m - np.searchsorted(calibration, scores, side="left")
+    return (1 + at_least) / (m + 1)
+
+
+def threshold(calibration: np.ndarray, alpha: float) -> float:
+    """Score above which ``p <= alpha``.
+
+    Parameters
+    ----------
+    calibration : ndarray of shape (m,)
+        Scores of normal points, ascending.
+    alpha : float
+        Share of normal points above it, at most; up to 0.5.
+
+    Returns
+    -------
+    float
+        The largest calibration score where m is too small for alpha, ``m < 1 / alpha - 1``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> threshold(np.arange(1.0, 100.0), 0.05)
+    95.0
+    """
+    m = len(calibration)
+    # The small number keeps 0.05 * 100 from being 4.999...
+    above = max(int(np.floor(alpha * (m + 1) * (1 + 1e-12))) - 1, 0)
+    return float(calibration[m - 1 - above])
+
+
+def benjamini_hochberg(p: np.ndarray, fdr: float) -> np.ndarray:
+    """Pick out points such that the expected share of normal ones among them is at most ``fdr``.
+
+    The largest r with ``p_(r) <= fdr r / q`` is taken, and all points with ``p <= p_(r)``.
+
+    Parameters
+    ----------
+    p : ndarray of shape (q,)
+        P-values of a batch.
+    fdr : float
+        False discovery rate.
+
+    Returns
+    -------
+    ndarray of bool of shape (q,)
+
+    References
+    ----------
+    Y. Benjamini, Y. Hochberg, "Controlling the false discovery rate", J. R. Stat. Soc. B 57
+    (1995). For conformal p-values that share calibration points: S. Bates, E. Candes, L. Lei,
+    Y. Romano, M. Sesia, "Testing for outliers with conformal p-values", Ann. Stat. 51 (2023).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> benjamini_hochberg(np.array([0.001, 0.8, 0.02, 0.5]), fdr=0.1)
+    array([ True, False,  True, False])
+    """
+    q = len(p)
+    ranked = np.sort(p)
+    passed = np.flatnonzero(ranked <= fdr * np.arange(1, q + 1) / q * (1 + 1e-12))
+    if not len(passed):
+        return np.zeros(q, dtype=bool)
+    return p <= ranked[passed[-1]]

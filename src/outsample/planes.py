@@ -1,0 +1,130 @@
+"""How far queries are from the planes that their neighbours span in the ambient space."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from outsample._kernels import planes as kernels
+from outsample._parallel import over_rows
+from outsample.points import Points
+from outsample.records import Neighbors
+
+
+def plane_distances(
+    X: Points, Q: Points, near: Neighbors, t: int, n_jobs: int | None = None
+) -> np.ndarray:
+    """Distance of queries from the t-dimensional local PCA plane of their neighbours.
+
+    With ``m`` the neighbours' mean and ``V`` the t leading principal directions around it,
+    ``|(I - V V')(x - m)|``. With more columns than neighbours the directions come from the k x k
+    matrix of inner products.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, D)
+        Training points.
+    Q : ndarray or CSR matrix of shape (q, D)
+        Queries.
+    near : Neighbors
+        Their neighbourhoods.
+    t : int
+        Dimension of the planes; at most k - 1 is used.
+    n_jobs : int or None
+        Threads.
+
+    Returns
+    -------
+    ndarray of shape (q,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]])
+    >>> near = Neighbors(np.array([0, 3]), np.array([0, 1, 2]), np.ones(3), np.array([3]))
+    >>> plane_distances(X, np.array([[0.5, 3.0]]), near, t=1)
+    array([3.])
+    """
+    q = len(near.inside)
+    distances = np.empty(q)
+    if sparse.issparse(X):
+        for i in range(q):
+            rows = near.indices[near.indptr[i] : near.indptr[i + 1]]
+            few, x = _dense_columns(X, Q, i, rows)
+            kernels.plane_distances(
+                0, 1, few, x, np.array([0, len(rows)]), np.arange(len(rows)), t, distances[i:]
+            )
+        return distances
+    Q = np.ascontiguousarray(Q)
+    over_rows(
+        kernels.plane_distances, q, n_jobs, X, Q, near.indptr, near.indices, t, distances
+    )  # fmt: skip
+    return distances
+
+
+def soft_plane_distances(
+    X: Points,
+    Q: Points,
+    near: Neighbors,
+    sizes: tuple[int, ...],
+    ridges: tuple[float, ...],
+    n_jobs: int | None = None,
+) -> np.ndarray:
+    """Distance of queries from soft local planes: what a ridge regression leaves of them.
+
+    With ``Z`` the k nearest neighbours minus their mean ``m``, the root of
+
+    ``min_w |x - m - Z'w|^2 + penalty |w|^2``.
+
+    A principal direction of variance ``v`` is left out to the share ``penalty / (v + penalty)``:
+    wide directions count as plane, narrow ones as distance, with no dimension to choose. The
+    penalty is ``ridge |Z Z'|_F^2 / tr Z Z'``, so that scaling or rotating X scales the result.
+
+    Parameters
+    ----------
+    X, Q : ndarrays or CSR matrices of shapes (n, D) and (q, D)
+        Training points and queries.
+    near : Neighbors
+        Neighbourhoods, all of one size, nearest first.
+    sizes : tuple of int
+        Numbers of neighbours k, at most that size.
+    ridges : tuple of float
+        One for each of them.
+    n_jobs : int or None
+        Threads.
+
+    Returns
+    -------
+    ndarray of shape (q, len(sizes))
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[-1.0, 0.0], [1.0, 0.0]])
+    >>> near = Neighbors(np.array([0, 2]), np.array([0, 1]), np.ones(2), np.array([2]))
+    >>> soft_plane_distances(X, np.array([[0.0, 3.0]]), near, (2,), (0.1,))
+    array([[3.]])
+    """
+    q = len(near.inside)
+    indices = near.indices.reshape(q, -1)
+    distances = np.empty((q, len(sizes)))
+    counts, shares = np.array(sizes), np.array(ridges)
+    if sparse.issparse(X):
+        for i in range(q):
+            few, x = _dense_columns(X, Q, i, indices[i])
+            rows = np.arange(len(few))[None]
+            kernels.soft_plane_distances(0, 1, few, x, rows, counts, shares, distances[i:])
+        return distances
+    Q = np.ascontiguousarray(Q)
+    over_rows(
+        kernels.soft_plane_distances, q, n_jobs, X, Q, indices, counts, shares, distances
+    )  # fmt: skip
+    return distances
+
+
+def _dense_columns(X: Points, Q: Points, i: int, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of X and row i of Q in the few columns where one of them is not zero."""
+    both = sparse.vstack([X[rows], Q[i]]).tocsr()
+    columns = np.unique(both.indices)
+    dense = both[:, columns].toarray()
+    return np.ascontiguousarray(dense[:-1]), np.ascontiguousarray(dense[-1:])
