@@ -380,7 +380,7 @@ def test_what_is_missing_says_so(monkeypatch, installed):
     monkeypatch.setattr(detectors, "find_spec", lambda name: name in installed or None)
     words = "torch is not installed" if installed else r"pip install outsample\[bench\]"
     with pytest.raises(ImportError, match=words):
-        detectors.detectors(["PyOD DIF"])[0].build(0).fit(np.zeros((3, 2)))
+        detectors.detectors(["PyOD LUNAR"])[0].build(0).fit(np.zeros((3, 2)))
 
 
 def test_ours_is_the_detector_of_the_library(monkeypatch):

@@ -152,7 +152,8 @@ def check_number(
     if np.isinf(most):
         allowed = f"{noun} above {least}" if open_below else f"{noun} of {least} or more"
     else:
-        allowed = f"{noun} from {least} to {most}"
+        allowed = f"{noun} {'above' if open_below else 'from'} {least}"
+        allowed += f", at most {most}" if open_below else f" to {most}"
     raise ValueError(f"{name} is {value!r}, but must be {allowed}.")
 
 

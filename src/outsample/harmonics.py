@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from outsample import affinity, spectral
 from outsample._validation import check_jobs, check_number, check_queries, check_training
 from outsample.bandwidth import Choice, check_bandwidth, choices
+from outsample.extension import MapExtension
 
 # The largest condition number that double precision can resolve.
 LARGEST_CONDITION = 1e14
 
 
-class GeometricHarmonics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class GeometricHarmonics(MapExtension):
     r"""Extend a map by geometric harmonics: eigenfunctions of a Gaussian kernel.
 
     The eigenvectors of the kernel matrix ``G_ij = exp(-|x_i - x_j|^2 / epsilon)`` (Eq. 7.2, 7.3)
@@ -101,15 +100,6 @@ class GeometricHarmonics(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.bandwidth = bandwidth
         self.condition = condition
         self.n_jobs = n_jobs
-
-    def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn that the images are required and may have many columns."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
     def fit(self, X: Any, y: Any) -> GeometricHarmonics:
         """Project the map on the harmonics that extend stably.

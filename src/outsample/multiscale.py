@@ -7,12 +7,11 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 from scipy.linalg import lstsq
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from outsample import affinity
 from outsample._validation import check_jobs, check_number, check_queries, check_training
+from outsample.extension import MapExtension
 from outsample.interpolative import rank_bound, sampled_columns
 from outsample.points import Points
 from outsample.smoothing import first_scale
@@ -25,7 +24,7 @@ CUT = 1e-3
 FINEST = 1 / 64
 
 
-class MultiscaleExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class MultiscaleExtension(MapExtension):
     r"""Extend a map by multiscale data sampling and function extension (MSE).
 
     At scale ``eps_s = T / 2^s`` a randomized interpolative decomposition (Algorithm 7.1) samples
@@ -126,15 +125,6 @@ class MultiscaleExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self.max_scales = max_scales
         self.random_state = random_state
         self.n_jobs = n_jobs
-
-    def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn that the images are required and may have many columns."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
     def fit(self, X: Any, y: Any) -> MultiscaleExtension:
         """Sample the kernels and project the map on them, scale by scale (Algorithm 7.3).

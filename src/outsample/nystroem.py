@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from outsample import affinity, spectral
 from outsample._validation import check_jobs, check_number, check_queries, check_training
 from outsample.bandwidth import Choice, check_bandwidth, choices
+from outsample.extension import MapExtension
 
 # The largest condition number that double precision can resolve.
 LARGEST_CONDITION = 1e14
 
 
-class NystroemExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class NystroemExtension(MapExtension):
     r"""Extend a map by the Nyström formula for the eigenfunctions of a Gaussian kernel.
 
     The Gaussian ``g(x, y) = exp(-|x - y|^2 / epsilon)`` (Eq. 7.3) on the training points
@@ -119,15 +118,6 @@ class NystroemExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.condition = condition
         self.alpha = alpha
         self.n_jobs = n_jobs
-
-    def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn that the images are required and may have many columns."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
     def fit(self, X: Any, y: Any) -> NystroemExtension:
         """Expand the map in the eigenvectors of the kernel.

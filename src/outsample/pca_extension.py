@@ -7,8 +7,6 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from outsample import bounds, calibration, gls
@@ -23,6 +21,7 @@ from outsample.calibration import ErrorBars
 from outsample.candidates import WIDE, Given
 from outsample.covariance import KINDS, UNIT_NEIGHBOR, Correlated
 from outsample.decision import decide
+from outsample.extension import MapExtension
 from outsample.model import Map, Model, Weighting, is_whole, neighbor_weights, solve
 from outsample.neighborhoods import Around, Search
 from outsample.neighbors import INDEXES, NeighborIndex
@@ -38,7 +37,7 @@ CHUNK_ROWS = 4096
 LIPSCHITZ_NEIGHBORS = 10
 
 
-class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PCAExtension(MapExtension):
     r"""Place new points into an existing map by PCA-based out-of-sample extension.
 
     ``fit(X, Y)`` takes points and their images under *any* map. A new point ``x`` is put at the
@@ -189,15 +188,6 @@ class PCAExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.metric = metric
         self.index = index
         self.n_jobs = n_jobs
-
-    def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn that the images are required and may have many columns."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
     def fit(self, X: Any, y: Any) -> PCAExtension:
         """Learn the map from points and their images.

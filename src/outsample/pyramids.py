@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from outsample import affinity
@@ -19,6 +17,7 @@ from outsample._validation import (
     check_queries,
     check_training,
 )
+from outsample.extension import MapExtension
 from outsample.points import kernel_rows
 from outsample.pyramid_search import root_mean_square, search
 from outsample.smoothing import Smoother, first_scale
@@ -48,7 +47,7 @@ class Candidate(NamedTuple):
     error: float
 
 
-class LaplacianPyramids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class LaplacianPyramids(MapExtension):
     r"""Extend a map by Laplacian pyramids, plain or auto-adaptive.
 
     With ``w_l(x, y) = exp(-|x - y|^2 / sigma_l)``, ``sigma_l = sigma_0 / ratio^l`` and weights
@@ -162,15 +161,6 @@ class LaplacianPyramids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.ratio = ratio
         self.max_levels = max_levels
         self.n_jobs = n_jobs
-
-    def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn that the images are required and may have many columns."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
     def fit(self, X: Any, y: Any) -> LaplacianPyramids:
         """Build the pyramid of a map from points and their images.

@@ -56,7 +56,7 @@ PROTOCOL = {
     " equal one that was learned from.",
     "images": "Digits and MNIST: half of nine classes to learn from, the other half and the whole"
     f" tenth class as new rows, for MNIST at most {TRAINING_ROWS} and {IMAGES}. Grey values"
-    " from 0 to 1, not standardised.",
+    " from 0 to 1, not standardised. One seed for MNIST, three for all else.",
     "junk": f"Images that are none: half of all images to learn from; of each kind {JUNK_ROWS}"
     " against the other half: one random grey value all over, a real image times 10, uniform"
     " noise, the pixels of a real image shuffled, each in its own way.",

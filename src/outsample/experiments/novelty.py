@@ -238,6 +238,7 @@ def run_source(
         One for each set of the source.
     """
     tables = {name: _Table(listed) for name in source.titles}
+    seeds = seeds[: source.most_seeds]
     for turn, seed in enumerate(seeds):
         tell(turn / len(seeds), "reading")
         try:

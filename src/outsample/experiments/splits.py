@@ -81,6 +81,8 @@ class Source(NamedTuple):
     """Takes the folder of data and a seed."""
     minutes: float
     """Rough cost of all detectors on one split, for the time left."""
+    most_seeds: int = 3
+    """Splits that are made at most; one where a split is large and dear."""
 
 
 def half(normal: Array, rng: np.random.Generator, n_rows: int) -> tuple[Array, Array]:
@@ -313,10 +315,11 @@ def _sources() -> tuple[Source, ...]:
         ("mnist", "MNIST", _mnist_junk, 8.0),
     ):
         titles = {f"junk-{name}-{kind}": f"{title}, {kind.replace('-', ' ')}" for kind in KINDS}
-        found.append(Source(f"junk-{name}", JUNK, titles, make, minutes))
+        seeds = 1 if name == "mnist" else 3
+        found.append(Source(f"junk-{name}", JUNK, titles, make, minutes, seeds))
     for digit in range(10):
         name, title = f"mnist-{digit}", f"MNIST, new: {digit}"
-        found.append(Source(name, MNIST, {name: title}, partial(_new_mnist, digit), 3.5))
+        found.append(Source(name, MNIST, {name: title}, partial(_new_mnist, digit), 3.5, 1))
     return tuple(found)
 
 
