@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -200,7 +202,21 @@ def test_place_has_the_map_and_the_verdict():
     for name in plain._fields:
         np.testing.assert_array_equal(getattr(placed, name), getattr(plain, name))
     np.testing.assert_array_equal(placed.abnormality, detector.abnormality(X[:5] + 0.01))
-    np.testing.assert_array_equal(placed.p_value, detector.p_values(X[:5] + 0.01))
+    np.testing.assert_array_equal(placed.p_values, detector.p_values(X[:5] + 0.01))
+
+
+def test_named_columns_and_single_precision_are_kept():
+    X, flat = surface(np.random.default_rng(0), 100)
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    detector = NoveltyDetector(PCAExtension(n_neighbors=5, **PAPER)).fit(frame, flat)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        placed = detector.place(frame[:3])
+        detector.explain(frame[:1])
+    np.testing.assert_array_equal(placed.abnormality, detector.abnormality(frame[:3]))
+    assert detector.place(frame[:3].astype(np.float32)).coordinates.dtype == np.float32
+    with pytest.raises(ValueError, match="feature names"):
+        detector.abnormality(frame[:3].rename(columns={"a": "z"}))
 
 
 def test_a_map_does_not_change_the_scores():

@@ -340,8 +340,9 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
         check_is_fitted(self)
         if self.extension_ is None:
             raise ValueError("There is no map to place points into: give fit the images as well.")
-        placed = self.extension_.place(X)
-        strange = self._abnormality(check_queries(self, X)[0])
+        Q, dtype = check_queries(self, X)
+        placed = self.extension_.place(Q.astype(dtype, copy=False))
+        strange = self._abnormality(Q)
         return JudgedPlacement(*placed, strange, conformal.p_values(strange, self.scores_))
 
     def explain(self, X: Any) -> list[Explanation]:
@@ -362,7 +363,7 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
         >>> import numpy as np
         >>> from outsample import NoveltyDetector
         >>> X = np.column_stack([np.linspace(0, 1, 100), np.zeros(100)])      # a line
-        >>> NoveltyDetector().fit(X).explain([[0.5, 0.02]])[0].speaks
+        >>> NoveltyDetector().fit(X).explain([[0.5, 0.005]])[0].speaks
         'off_manifold'
         """
         check_is_fitted(self)
@@ -374,7 +375,7 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
         numbers = {name: (getattr(lengths, name), getattr(known, name)) for name in known._fields}
         core = self._core()
         if core is not None:
-            placed = core.place(X)
+            placed = core.place(Q)
             for name, reference in zip(DISAGREEMENT, self._left_out(core), strict=True):
                 numbers[name] = (getattr(placed, name), reference)
         reasons = {name: _reasons(*values) for name, values in numbers.items()}
