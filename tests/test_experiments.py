@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from outsample import demo
-from outsample.experiments import DEFAULTS, REFERENCE, digits, sphere
+from outsample import datasets, demo
+from outsample.experiments import DEFAULTS, REFERENCE, belonging, digits, sphere
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +73,13 @@ def test_rows_of_the_digits(small_map):
 def test_size_of_a_map_scales_and_does_not_shift(small_map):
     size = digits.map_size(small_map.Y)
     assert digits.map_size(3 * small_map.Y + 7) == pytest.approx(3 * size)
+
+
+def test_new_digits_belong_and_junk_does_not():
+    rows = belonging.run(datasets.digits().X)
+    new, junk = rows[0], rows[1:]
+    assert [row.kind for row in junk] == ["constant", "times-10", "noise", "permuted"]
+    assert new.area is None and 0.02 < new.flagged < 0.09
+    assert all(row.flagged > 0.99 and row.area >= 0.999 for row in junk)
+    table = belonging.section(rows).tables[0]
+    assert len(table.rows) == 5 and table.rows[0][-1] == ""

@@ -54,6 +54,7 @@ def demo(out: str, quick: bool) -> None:
         reason = error.strerror or str(error)
         raise click.ClickException(f"cannot write to {out}: {reason}") from error
     _print(_demo_table(result))
+    _print(_belonging_table(result))
     click.echo(f"Report: {result.page}")
 
 
@@ -331,6 +332,20 @@ def _demo_table(result: Result) -> Table:
     for digits_row in result.digits:
         error, title = digits_row.error, TITLES[digits_row.method]
         table.add_row("digits t-SNE", title, f"{error:.2%}", _ratio(error, base), "")
+    return table
+
+
+def _belonging_table(result: Result) -> Table:
+    """Lay out how many images of each kind were called strange."""
+    from rich.table import Table
+
+    from outsample.experiments.belonging import TITLES
+
+    table = Table(title="Do they belong? Share called strange", title_justify="left")
+    table.add_column("Images")
+    table.add_column("p <= 0.05", justify="right")
+    for row in result.belonging:
+        table.add_row(TITLES[row.kind], f"{row.flagged:.1%}")
     return table
 
 

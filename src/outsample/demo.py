@@ -1,4 +1,4 @@
-"""What `outsample demo` does: both experiments, then one page that shows them."""
+"""What `outsample demo` does: three experiments, then one page that shows them."""
 
 import os
 from collections.abc import Callable
@@ -7,19 +7,22 @@ from pathlib import Path
 from typing import NamedTuple
 
 from outsample import plots
-from outsample.experiments import DEFAULTS, REFERENCE, TITLES, digits, sphere
+from outsample.experiments import DEFAULTS, REFERENCE, TITLES, belonging, digits, sphere
 from outsample.report import Picture, Section, build_page, check_writable, write_page
 
 __all__ = ["FULL", "QUICK", "Result", "Size", "run_demo"]
 
 Progress = Callable[[float, str], None]
 
-CODE = """from outsample import PCAExtension
+CODE = """from outsample import NoveltyDetector, PCAExtension
 
 ext = PCAExtension().fit(X, Y)   # Y: your map of X, from any method
 ext.transform(X_new)             # where new points go
 placed = ext.place(X_new)        # the same, and how far to trust it
-placed.coordinates, placed.bound
+placed.coordinates, placed.error_bar
+
+det = NoveltyDetector(ext).fit(X, Y)
+det.p_values(X_new)              # whether they belong at all
 """
 
 
@@ -43,6 +46,7 @@ class Result(NamedTuple):
     page: Path
     sphere: list[sphere.Row]
     digits: list[digits.Row]
+    belonging: list[belonging.Row]
 
 
 def run_demo(
@@ -62,7 +66,7 @@ def run_demo(
     Returns
     -------
     Result
-        The page's path and the rows of both tables.
+        The page's path and the rows of its tables.
 
     Raises
     ------
@@ -71,7 +75,7 @@ def run_demo(
     """
     check_writable(out_dir)
     n_rows = len(sphere.methods(1.0)) * len(size.n_per_axis), len(digits.methods())
-    tell = _Teller(progress, n_rows[0] + 7 + n_rows[1] + 4)
+    tell = _Teller(progress, n_rows[0] + 7 + n_rows[1] + 5)
 
     tell("sphere of Section 7.1", 0)
     sphere_rows = sphere.run(
@@ -81,11 +85,13 @@ def run_demo(
     digits_map = digits.embed(size.n_digits)
     tell("hidden digits", 7)
     digits_rows = digits.run(digits_map, size.splits, lambda row: tell("hidden digits", 1))
-    tell("pictures and page", 0)
-    html = _page(sphere_rows, digits_rows, digits_map, size)
+    tell("images that do not belong", 0)
+    belonging_rows = belonging.run(digits_map.X)
+    tell("pictures and page", 1)
+    html = _page(sphere_rows, digits_rows, belonging_rows, digits_map, size)
     page = write_page(Path(out_dir) / "index.html", html)
     tell("done", 4)
-    return Result(page, sphere_rows, digits_rows)
+    return Result(page, sphere_rows, digits_rows, belonging_rows)
 
 
 class _Teller:
@@ -103,6 +109,7 @@ class _Teller:
 def _page(
     sphere_rows: list[sphere.Row],
     digits_rows: list[digits.Row],
+    belonging_rows: list[belonging.Row],
     digits_map: digits.DigitsMap,
     size: Size,
 ) -> str:
@@ -116,12 +123,13 @@ def _page(
         "New points on an old map",
         [
             digits.section(digits_rows, digits_map, maps, pictures=drawing),
+            belonging.section(belonging_rows),
             sphere.section(sphere_rows, spheres, pictures=drawing),
             Section("On your own data", ["Any map will do, from any method or file."], code=CODE),
         ],
         lead="outsample takes the points you have and the map you made of them, and places new"
         " points on it. The map stays as it is. Below, points whose true place is known are hidden"
-        " and placed again.",
+        " and placed again; and images that do not belong are found.",
         facts=_facts(sphere_rows, digits_rows, digits_map),
         hero=_hero(digits_map, maps[-1], spheres[-1]) if drawing else None,
         footer=f"{note}Made by outsample demo on this computer. Paper: Aizenbud, Bermanis,"
