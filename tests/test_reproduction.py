@@ -184,6 +184,8 @@ def test_cost_is_told_for_every_letter(whole):
     steps = {(growth["step"], growth["letter"]) for growth in found}
     assert steps == {(s, letter) for s in ("fit", "place", "search") for letter in "nkdD"}
     assert all(len(g["seconds"]) == len(g["values"]) and min(g["seconds"]) > 0 for g in found)
+    placing = whole.results["complexity"]["placing"]
+    assert placing["setting"]["D"] == 14 and min(placing["seconds"].values()) > 0
 
 
 def test_plain_values_round_and_drop_what_json_cannot_say():

@@ -104,7 +104,12 @@ def is_whole(weighting: Weighting | None) -> bool:
 
 
 def solve(
-    model: Model, the_map: Map, Q: Points, around: Around | None, n_jobs: int | None = None
+    model: Model,
+    the_map: Map,
+    Q: Points,
+    around: Around | None,
+    n_jobs: int | None = None,
+    weights: Weights | None = None,
 ) -> np.ndarray:
     """Place queries.
 
@@ -120,6 +125,8 @@ def solve(
         Their neighbourhoods; not needed by a process over all training points.
     n_jobs : int or None
         Threads.
+    weights : Weights, optional
+        `neighbor_weights` of the neighbourhoods, if they are known.
 
     Returns
     -------
@@ -132,7 +139,8 @@ def solve(
         return covariance.predict_global(X, Y, Q, the_map.process, n_jobs)
     assert around is not None
     near = around.near
-    weights = neighbor_weights(model, the_map, around, n_jobs)
+    if weights is None:
+        weights = neighbor_weights(model, the_map, around, n_jobs)
     if isinstance(model.weighting, Correlated):
         consensus = None
         if model.loss == "absolute":

@@ -308,8 +308,8 @@ class PCAExtension(MapExtension):
     def _place(self, X: Points, dtype: np.dtype) -> Placement:
         Y, around, n_jobs = self.embedding_, self._around(X), self.n_jobs
         near = around.near
-        coordinates = solve(self.model_, self.map_, X, around, n_jobs)
         weights = neighbor_weights(self.model_, self.map_, around, n_jobs)
+        coordinates = solve(self.model_, self.map_, X, around, n_jobs, weights)
         residual, dispersion = gls.disagreement(Y, near, weights, coordinates, n_jobs)
         # The certificate and the bar speak of the coordinates as they are handed out.
         coordinates = coordinates.astype(dtype, copy=False)

@@ -150,7 +150,9 @@ def disagreement(
         dispersion[i] = 0.0
         if size == 0.0:
             continue
-        size_power = math.frexp(size)[1]
+        # Bounded, so that the factor is a number; what is left of the size squares safely.
+        size_power = min(max(math.frexp(size)[1], -1000), 1000)
+        factor = math.ldexp(1.0, -size_power)
         weighted = 0.0
         spread = 0.0
         for j in range(first, last):
@@ -158,15 +160,13 @@ def disagreement(
                 continue
             for a in range(d):
                 if isotropic:
-                    along = math.ldexp(Y[indices[j], a] - coordinates[i, a], -size_power)
+                    along = factor * (Y[indices[j], a] - coordinates[i, a])
                     deviation = sigma[j, 0]
                 else:
                     basis = axes[indices[j]] if per_point else axes[i]
                     along = 0.0
                     for b in range(d):
-                        along += basis[b, a] * math.ldexp(
-                            Y[indices[j], b] - coordinates[i, b], -size_power
-                        )
+                        along += basis[b, a] * (factor * (Y[indices[j], b] - coordinates[i, b]))
                     deviation = sigma[j, a]
                 weighted += (along / deviation) ** 2
                 spread += (along * deviation) ** 2

@@ -108,96 +108,105 @@ def spectral_shares(A, y, shares):
 
     The eigenvalues end on the diagonal of ``A``, in no order. ``A`` is turned so that y is the
     first axis and made tridiagonal; of the eigenvectors only the first entries are then needed
-    (Golub and Welsch), so that all costs about as much as two products of matrices.
+    (Golub and Welsch), so that all costs about as much as one product of matrices. Only the lower
+    triangle of ``A`` is read. Its entries should be of the size of 1, so that squares are safe.
     """
     d = A.shape[0]
-    off = np.zeros(d)
+    beside = np.zeros(d)
     first = np.zeros(d)
     first[0] = 1.0
-    reflect(A, y.copy(), 0)
-    for j in range(d - 2):
-        column = np.zeros(d)
-        for i in range(j + 1, d):
-            column[i] = A[i, j]
-        reflect(A, column, j + 1)
+    v = np.empty(d)
+    w = np.empty(d)
+    for i in range(d):
+        v[i] = y[i]
+    reflect(A, v, w, 0)
     for j in range(d - 1):
-        off[j] = A[j + 1, j]
+        for i in range(j + 1, d):
+            v[i] = A[i, j]
+        beside[j] = reflect(A, v, w, j + 1)
+    largest = 0.0
+    for i in range(d):
+        largest = max(largest, max(abs(A[i, i]), abs(beside[i])))
     for low in range(d):
-        for _ in range(SWEEPS * 2):
+        for _ in range(2 * SWEEPS):
             high = low
-            while high < d - 1:
-                if abs(off[high]) <= 1e-17 * (abs(A[high, high]) + abs(A[high + 1, high + 1])):
-                    break
+            # What is left beside the diagonal changes no eigenvalue by more than rounding does.
+            while high < d - 1 and abs(beside[high]) > 1e-16 * largest:
                 high += 1
             if high == low:
                 break
-            # One implicit QL step with Wilkinson's shift.
-            gap = (A[low + 1, low + 1] - A[low, low]) / (2.0 * off[low])
-            root = np.hypot(gap, 1.0)
-            shift = A[high, high] - A[low, low] + off[low] / (gap + (root if gap >= 0 else -root))
-            sine = cosine = 1.0
-            carry = 0.0
-            i = high - 1
-            while i >= low:
-                f = sine * off[i]
-                b = cosine * off[i]
-                root = np.hypot(f, shift)
-                off[i + 1] = root
-                if root == 0.0:
-                    A[i + 1, i + 1] -= carry
-                    off[high] = 0.0
-                    break
-                sine = f / root
-                cosine = shift / root
-                shift = A[i + 1, i + 1] - carry
-                root = (A[i, i] - shift) * sine + 2.0 * cosine * b
-                carry = sine * root
-                A[i + 1, i + 1] = shift + carry
-                shift = cosine * root - b
-                f = first[i + 1]
-                first[i + 1] = sine * first[i] + cosine * f
-                first[i] = cosine * first[i] - sine * f
-                i -= 1
-            if i >= low:
-                continue
-            A[low, low] -= carry
-            off[low] = shift
-            off[high] = 0.0
+            shifted_step(A, beside, first, low, high)
     for i in range(d):
         shares[i] = first[i] * first[i]
 
 
 @njit(cache=True, nogil=True)
-def reflect(A, v, start):
-    """Turn symmetric ``A`` by the reflection that takes v to the axis ``start``.
+def shifted_step(A, beside, first, low, high):
+    """One implicit QL step with Wilkinson's shift on rows ``low`` to ``high`` of a tridiagonal."""
+    gap = (A[low + 1, low + 1] - A[low, low]) / (2.0 * beside[low])
+    root = np.sqrt(gap * gap + 1.0) if abs(gap) < 1e150 else abs(gap)
+    shift = A[high, high] - A[low, low] + beside[low] / (gap + (root if gap >= 0.0 else -root))
+    sine = cosine = 1.0
+    carry = 0.0
+    for i in range(high - 1, low - 1, -1):
+        f = sine * beside[i]
+        b = cosine * beside[i]
+        root = np.sqrt(f * f + shift * shift)
+        beside[i + 1] = root
+        if root < 1e-150:  # it fell into two parts
+            A[i + 1, i + 1] -= carry
+            beside[high] = 0.0
+            return
+        inverse = 1.0 / root
+        sine = f * inverse
+        cosine = shift * inverse
+        shift = A[i + 1, i + 1] - carry
+        turned = (A[i, i] - shift) * sine + 2.0 * cosine * b
+        carry = sine * turned
+        A[i + 1, i + 1] = shift + carry
+        shift = cosine * turned - b
+        f = first[i + 1]
+        first[i + 1] = sine * first[i] + cosine * f
+        first[i] = cosine * first[i] - sine * f
+    A[low, low] -= carry
+    beside[low] = shift
+    beside[high] = 0.0
 
-    The entries of v before ``start`` are 0. v is overwritten.
+
+@njit(cache=True, nogil=True)
+def reflect(A, v, w, start):
+    """Turn rows and columns from ``start`` on by the reflection that takes v to the first of them.
+
+    Returns what v becomes there. v and w are overwritten from ``start`` on.
     """
     d = A.shape[0]
-    largest = 0.0
-    for i in range(start, d):
-        largest = max(largest, abs(v[i]))
-    if largest == 0.0:
-        return
     norm = 0.0
     for i in range(start, d):
-        v[i] /= largest
         norm += v[i] * v[i]
+    if norm < 1e-290 or start == d - 1:  # nothing beside entries of the size of 1
+        return v[start]
     norm = np.sqrt(norm)
-    v[start] += norm if v[start] >= 0.0 else -norm
-    square = 0.0
+    if v[start] < 0.0:
+        norm = -norm
+    v[start] += norm
+    scale = 1.0 / (norm * v[start])  # 2 / v'v
+    # A <- (I - scale v v') A (I - scale v v') = A - v w' - w v'
     for i in range(start, d):
-        square += v[i] * v[i]
-    # A <- (I - 2 v v' / v'v) A (I - 2 v v' / v'v) = A - v w' - w v'
-    w = np.zeros(d)
+        w[i] = 0.0
+    for i in range(start, d):
+        total = A[i, i] * v[i]
+        for j in range(start, i):
+            total += A[i, j] * v[j]
+            w[j] += A[i, j] * v[i]
+        w[i] += total
     dot = 0.0
-    for i in range(d):
-        for j in range(start, d):
-            w[i] += A[i, j] * v[j]
-        w[i] *= 2.0 / square
-        dot += w[i] * v[i]
     for i in range(start, d):
-        w[i] -= dot / square * v[i]
-    for i in range(d):
-        for j in range(d):
+        w[i] *= scale
+        dot += w[i] * v[i]
+    dot *= 0.5 * scale
+    for i in range(start, d):
+        w[i] -= dot * v[i]
+    for i in range(start, d):
+        for j in range(start, i + 1):
             A[i, j] -= v[i] * w[j] + w[i] * v[j]
+    return -norm

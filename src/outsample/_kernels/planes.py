@@ -13,6 +13,8 @@ from outsample._kernels.linear_algebra import (
 
 # Variance relative to the widest direction below which there is none.
 FLAT = 1e-13
+# Up to so many columns a D x D matrix is made, if there are no fewer neighbours.
+NARROW = 256
 
 
 @njit(cache=True, nogil=True)
@@ -22,20 +24,24 @@ def fill_cloud(X, x, rows, cloud, away):
     Returns the unit; 0 where all coincide.
     """
     k, D = cloud.shape
-    for a in range(D):
-        away[a] = 0.0
-        for j in range(k):
-            away[a] -= (X[rows[j], a] - x[a]) / k
+    away[:] = 0.0
+    for j in range(k):
+        for a in range(D):
+            cloud[j, a] = X[rows[j], a] - x[a]
+            away[a] -= cloud[j, a]
     unit = 0.0
     for a in range(D):
+        away[a] /= k
         unit = max(unit, abs(away[a]))
-        for j in range(k):
-            cloud[j, a] = X[rows[j], a] - x[a] + away[a]
+    for j in range(k):
+        for a in range(D):
+            cloud[j, a] += away[a]
             unit = max(unit, abs(cloud[j, a]))
     if unit > 0.0:
         for a in range(D):
             away[a] /= unit
-            for j in range(k):
+        for j in range(k):
+            for a in range(D):
                 cloud[j, a] /= unit
     return unit
 
@@ -45,51 +51,51 @@ def plane_distances(start, stop, X, Q, indptr, indices, t, distances):
     """Length of what the t leading principal directions of the neighbours leave of a query."""
     D = X.shape[1]
     away = np.empty(D)
+    room = np.empty((1, D))
+    products = np.empty((D, D)) if D <= NARROW else np.empty((0, 0))
+    shares = np.empty(D)
     for i in range(start, stop):
         rows = indices[indptr[i] : indptr[i + 1]]
-        cloud = np.empty((rows.size, D))
+        if rows.size > room.shape[0]:
+            room = np.empty((rows.size, D))
+        cloud = room[: rows.size]
         unit = fill_cloud(X, Q[i], rows, cloud, away)
-        if D <= rows.size:
-            left = left_of_narrow(cloud, away, t)
+        if D <= NARROW and D <= rows.size:
+            left = left_of_narrow(cloud, away, t, products, shares)
         else:
             left = left_of_wide(cloud, away, t)
         distances[i] = left * unit
 
 
 @njit(cache=True, nogil=True)
-def left_of_narrow(cloud, away, t):
+def left_of_narrow(cloud, away, t, products, shares):
     """Length of ``away`` off the t widest directions of a cloud of few columns."""
     k, D = cloud.shape
-    products = np.zeros((D, D))
+    for a in range(D):
+        for b in range(a + 1):
+            products[a, b] = 0.0
     for j in range(k):
         for a in range(D):
             for b in range(a + 1):
                 products[a, b] += cloud[j, a] * cloud[j, b]
-    for a in range(D):
-        for b in range(a):
-            products[b, a] = products[a, b]
-    shares = np.empty(D)
     spectral_shares(products, away, shares)
     square = 0.0
-    for a in range(D):
-        square += away[a] * away[a]
     largest = 0.0
     for a in range(D):
+        square += away[a] * away[a]
         largest = max(largest, products[a, a])
-    taken = np.zeros(D, dtype=np.bool_)
-    for _ in range(min(t, D)):
+    for _ in range(min(t, D)):  # take the widest direction that is left
         top = -1
         for a in range(D):
-            wide = products[a, a] > FLAT * largest
-            if not taken[a] and wide and (top < 0 or products[a, a] > products[top, top]):
+            wide = shares[a] >= 0.0 and products[a, a] > FLAT * largest
+            if wide and (top < 0 or products[a, a] > products[top, top]):
                 top = a
         if top < 0:
             break
-        taken[top] = True
+        shares[top] = -1.0
     left = 0.0
     for a in range(D):
-        if not taken[a]:
-            left += shares[a]
+        left += max(shares[a], 0.0)
     return np.sqrt(left * square)
 
 

@@ -7,6 +7,7 @@ point, of which d^3 is the eigenbasis.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -16,7 +17,10 @@ from numpy.typing import NDArray
 from outsample import PCAExtension
 from outsample.experiments.sphere_orders import slope
 
-__all__ = ["FULL", "OURS", "Complexity", "Growth", "Scales", "measure", "run"]
+__all__ = [
+    "FULL", "OURS", "Complexity", "Growth", "Placing", "Scales",
+    "compare_placing", "measure", "run",
+]  # fmt: skip
 
 Array = NDArray[np.float64]
 Progress = Callable[[float, str], None]
@@ -40,6 +44,8 @@ class Scales(NamedTuple):
 FULL = Scales()
 BASE = {"n": 4000, "k": 15, "d": 3, "D": 10}
 """What the other letters are while one is varied."""
+TRAFFIC = {"n": 4000, "k": 15, "d": 5, "D": 14}
+"""A setting like Example II's."""
 LATENT = 2
 """Dimension of the manifold from which points are drawn, whatever D."""
 PAPER: dict[tuple[str, str], tuple[str, float | None]] = {
@@ -91,6 +97,14 @@ class Growth(NamedTuple):
     """What we count."""
 
 
+class Placing(NamedTuple):
+    """What the certificates cost: ``place`` beside ``transform``, a point each."""
+
+    setting: dict[str, int]
+    seconds: dict[str, float]
+    """Of ``transform``, the coordinates alone, and of ``place``, all of a `Placement`."""
+
+
 class Complexity(NamedTuple):
     """Section 6."""
 
@@ -100,6 +114,7 @@ class Complexity(NamedTuple):
     n_queries: int
     repeats: int
     growths: list[Growth]
+    placing: Placing
 
 
 def run(scales: Scales = FULL, progress: Progress | None = None) -> Complexity:
@@ -131,7 +146,8 @@ def run(scales: Scales = FULL, progress: Progress | None = None) -> Complexity:
             done += _cost(letter, value)
         for step, seconds in zip(("fit", "place", "search"), np.transpose(rows), strict=True):
             growths.append(_growth(step, letter, values, seconds))
-    return Complexity(STATEMENT, BASE, LATENT, scales.n_queries, scales.repeats, growths)
+    placing = compare_placing(scales.n_queries, scales.repeats)
+    return Complexity(STATEMENT, BASE, LATENT, scales.n_queries, scales.repeats, growths, placing)
 
 
 def measure(setting: dict[str, int], n_queries: int, repeats: int) -> tuple[float, float, float]:
@@ -155,8 +171,7 @@ def measure(setting: dict[str, int], n_queries: int, repeats: int) -> tuple[floa
     k = min(setting["k"], len(X))
 
     def fit() -> PCAExtension:
-        extension = PCAExtension(n_neighbors=k, weighting="tangent", order=0, loss="squared")
-        return extension.fit(X, Y)
+        return _tangent(k).fit(X, Y)
 
     fitted = fit()
     return (
@@ -164,6 +179,32 @@ def measure(setting: dict[str, int], n_queries: int, repeats: int) -> tuple[floa
         _best(lambda: fitted.transform(new), repeats) / n_queries,
         _best(lambda: fitted.index_.nearest(new, k), repeats) / n_queries,
     )
+
+
+def compare_placing(n_queries: int, repeats: int) -> Placing:
+    """Time ``place`` beside ``transform`` with the paper's tangent weights, on one thread.
+
+    Parameters
+    ----------
+    n_queries : int
+        Points to place in one batch.
+    repeats : int
+        The best of so many counts.
+
+    Returns
+    -------
+    Placing
+    """
+    X, Y, new = _data(TRAFFIC, n_queries)
+    fitted = _tangent(TRAFFIC["k"]).fit(X, Y)
+    fitted.place(new[:2])  # compile before the clock runs
+    steps = {"transform": fitted.transform, "place": fitted.place}
+    seconds = {name: _best(partial(step, new), repeats) for name, step in steps.items()}
+    return Placing(TRAFFIC, {name: time / n_queries for name, time in seconds.items()})
+
+
+def _tangent(k: int) -> PCAExtension:
+    return PCAExtension(n_neighbors=k, weighting="tangent", order=0, loss="squared")
 
 
 def _data(setting: dict[str, int], n_queries: int) -> tuple[Array, Array, Array]:
