@@ -1,5 +1,6 @@
 """The novelty benchmark: on tiny sets, with stand-ins for detectors that may not be there."""
 
+import gzip
 import json
 import sys
 import types
@@ -218,6 +219,29 @@ def test_mnist_is_read_and_capped(data, monkeypatch):
     assert known.shape == (54, 784) and len(trial.X) == 54 + 12 and trial.X.max() <= 1
     monkeypatch.setattr(splits, "IMAGES", 33)
     assert make("mnist-1", data).trials[0].strange.sum() == 6
+
+
+def test_an_object_of_coil_is_held_out(tmp_path):
+    (tmp_path / "embedding").mkdir()
+    X = np.random.default_rng(0).integers(0, 4080, (60, 16), dtype=np.uint16)
+    np.savez(tmp_path / "embedding" / "coil20.npz", X=X, y=np.arange(60) % 20 + 1, scale=4080)
+    known, (trial,), _ = make("coil-20", tmp_path)
+    assert known.shape == (28, 16) and trial.strange.sum() == 3 and known.max() <= 1
+    assert rows(trial.X[trial.strange])[0] == rows(X[19::20] / 4080)[0]
+
+
+def test_nsl_kdd_learns_normal_connections_only(tmp_path):
+    (tmp_path / "kdd99").mkdir()
+    for name, labels in (("train20", ["normal"] * 6 + ["smurf"] * 3), ("test", ["normal", "pod"])):
+        lines = [
+            ",".join([str(i), "tcp", "http", "SF", *(str(i + j) for j in range(37)), label, "20"])
+            for i, label in enumerate(labels)
+        ]
+        with gzip.open(tmp_path / "kdd99" / f"nslkdd_{name}.txt.gz", "wt") as file:
+            file.write("\n".join(lines) + "\n")
+    known, (trial,), _ = make("nsl-kdd", tmp_path)
+    assert known.shape == (6, 38) and trial.strange.tolist() == [False, True]
+    np.testing.assert_allclose(known.mean(axis=0), 0, atol=1e-12)
 
 
 def test_junk_is_junk():

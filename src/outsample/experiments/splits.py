@@ -4,6 +4,7 @@ A detector learns from normal rows alone and is then shown new rows, some normal
 Every source makes its split from a seed; the same seed makes the same split.
 """
 
+import gzip
 from collections.abc import Callable
 from functools import lru_cache, partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from outsample.experiments.maps import MNIST_FILE, Unavailable
 from outsample.traffic import load_traffic, log_features
 
 __all__ = [
-    "DARPA", "DIGITS", "GROUPS", "JUNK", "MNIST", "OUTLIERS", "QUICK", "SOURCES",
+    "DARPA", "DIGITS", "FRESH", "GROUPS", "JUNK", "MNIST", "OUTLIERS", "QUICK", "SOURCES",
     "Source", "Split", "Trial", "half", "standardise", "thin",
 ]  # fmt: skip
 
@@ -25,12 +26,14 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 OUTLIERS, DIGITS, MNIST, JUNK, DARPA = "outliers", "digits", "mnist", "junk", "darpa"
+FRESH = "fresh"
 GROUPS = {
     OUTLIERS: "Outlier sets",
     DIGITS: "Digits, one class new",
     MNIST: "MNIST, one class new",
     JUNK: "Images that are none",
     DARPA: "Network traffic",
+    FRESH: "Sets unseen while the score was made",
 }
 
 TRAINING_ROWS, NEW_ROWS, IMAGES = 5000, 10_000, 5000
@@ -281,6 +284,32 @@ def loud_connections(attacks: str) -> int:
     return sum(int(count) for name, _, count in pairs if name in LOUD)
 
 
+def _new_object(held_out: int, folder: Path | None, seed: int) -> Split:
+    """COIL-20: views of nineteen objects, then others of these and all of the twentieth."""
+    with np.load(_file(folder, "embedding/coil20.npz"), allow_pickle=False) as file:
+        X, labels = file["X"] / float(file["scale"]), file["y"].astype(np.int64)
+    return _new_class(f"coil-{held_out}", X, labels, held_out, seed)
+
+
+def _connections(folder: Path | None, seed: int) -> Split:
+    """NSL-KDD: normal connections of the training file, then the test file; numeric columns."""
+    known, normal = _nsl_kdd(_file(folder, "kdd99/nslkdd_train20.txt.gz"))
+    new, fine = _nsl_kdd(_file(folder, "kdd99/nslkdd_test.txt.gz"))
+    rng = np.random.default_rng(seed)
+    known = known[normal][rng.permutation(normal.sum())[:TRAINING_ROWS]]
+    rows, mask = thin(new[fine], new[~fine], rng, NEW_ROWS)
+    known, rows = standardise(known, rows)
+    return Split(known, [Trial("nsl-kdd", rows, mask)])
+
+
+def _nsl_kdd(path: Path) -> tuple[Array, Mask]:
+    """Return log(1 + x) of the numeric columns, and which rows are normal."""
+    with gzip.open(path, "rt") as file:
+        rows = [line.strip().split(",") for line in file]
+    numbers = np.array([[row[0], *row[4:41]] for row in rows], dtype=np.float64)
+    return np.log1p(numbers), np.array([row[41] == "normal" for row in rows])
+
+
 def _file(folder: Path | None, name: str) -> Path:
     if folder is None or not (folder / name).is_file():
         raise Unavailable(
@@ -310,6 +339,10 @@ def _sources() -> tuple[Source, ...]:
     for day in QUIET_DAYS:
         name, title = f"darpa-{day[5:]}", f"traffic after {day[5:]}"
         found.append(Source(name, DARPA, {name: title}, partial(_traffic, day), 0.4))
+    for number in range(1, 21):
+        name, title = f"coil-{number}", f"COIL-20, new: {number}"
+        found.append(Source(name, FRESH, {name: title}, partial(_new_object, number), 0.2))
+    found.append(Source("nsl-kdd", FRESH, {"nsl-kdd": "NSL-KDD"}, _connections, 0.9))
     for name, title, make, minutes in (
         ("digits", "digits", _digit_junk, 0.3),
         ("mnist", "MNIST", _mnist_junk, 8.0),
