@@ -5,18 +5,14 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from outsample import affinity, spectral
-from outsample._validation import check_jobs, check_number, check_queries, check_training
-from outsample.bandwidth import Choice, check_bandwidth, choices
-from outsample.extension import MapExtension
-
-# The largest condition number that double precision can resolve.
-LARGEST_CONDITION = 1e14
+from outsample._validation import check_number
+from outsample.bandwidth import Choice
+from outsample.expansion import KernelExpansion
 
 
-class NystroemExtension(MapExtension):
+class NystroemExtension(KernelExpansion):
     r"""Extend a map by the Nyström formula for the eigenfunctions of a Gaussian kernel.
 
     The Gaussian ``g(x, y) = exp(-|x - y|^2 / epsilon)`` (Eq. 7.3) on the training points
@@ -119,81 +115,11 @@ class NystroemExtension(MapExtension):
         self.alpha = alpha
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any) -> NystroemExtension:
-        """Expand the map in the eigenvectors of the kernel.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, D)
-            Points.
-        y : array-like of shape (n, d) or (n,)
-            Their images under any map.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        X, Y = check_training(self, X, y)
-        affinity.require_memory(
-            X.shape[0], "The kernel matrix", "fit a sample of them, or use PCAExtension.", arrays=3
-        )
-        self.scale_, self.image_scale_ = affinity.unit_scale(X), affinity.unit_scale(Y)
-        self.points_, Y = affinity.scaled(X, self.scale_), Y * self.image_scale_
-        self.mean_ = Y.mean(axis=0)
-        self.selection_ = []
-        if self.bandwidth == "auto":
-            found = choices(self.points_, Y, self._left_out, self.n_jobs)
-            self.epsilon_ = found[0].bandwidth
-            self.selection_ = [Choice(self._in_units(e), error) for e, error in found]
-            self.bandwidth_ = self._in_units(self.epsilon_)
-        else:
-            self.bandwidth_ = float(self.bandwidth)
-            epsilon = self.bandwidth_ * self.scale_ * self.scale_
-            self.epsilon_ = max(epsilon, np.finfo(float).tiny)
-        self._expand(Y - self.mean_)
-        return self
-
-    def transform(self, X: Any) -> np.ndarray:
-        """Extend the map to new points.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (q, D)
-            New points.
-
-        Returns
-        -------
-        ndarray of shape (q, d)
-            float32 for float32 points, else float64.
-        """
-        check_is_fitted(self)
-        X, dtype = check_queries(self, X)
-        values = spectral.markov_mean(
-            self.points_,
-            affinity.scaled(X, self.scale_),
-            self.epsilon_,
-            self.weights_,
-            self.coefficients_,
-            n_jobs=self.n_jobs,
-        )
-        return ((values + self.mean_) / self.image_scale_).astype(dtype, copy=False)
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.coefficients_.shape[1]
-
     def _check_parameters(self) -> None:
-        check_bandwidth(self.bandwidth)
+        super()._check_parameters()
         if self.n_components != "auto":
             check_number("n_components", self.n_components, 1, np.inf, whole=True)
-        check_number("condition", self.condition, 1, LARGEST_CONDITION)
         check_number("alpha", self.alpha, 0, 1)
-        check_jobs(self.n_jobs)
-
-    def _in_units(self, epsilon: float) -> float:
-        """Bandwidth in the units of the points as they were given."""
-        return epsilon / self.scale_ / self.scale_
 
     def _left_out(self, G: np.ndarray, f: np.ndarray) -> np.ndarray | None:
         """Leave-one-out residuals; what the number of components cuts, the ridge damps."""
@@ -203,6 +129,11 @@ class NystroemExtension(MapExtension):
             cut = spectral.nth_eigenvalue(kernel.conjugate, int(self.n_components))
             ridge = max(ridge, cut)
         return spectral.left_out_of_markov(kernel, f, ridge)
+
+    def _values(self, Q: Any) -> np.ndarray:
+        return spectral.markov_mean(
+            self.points_, Q, self.epsilon_, self.weights_, self.coefficients_, n_jobs=self.n_jobs
+        )
 
     def _expand(self, f: np.ndarray) -> None:
         kernel = spectral.markov(
