@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import reference
 from outsample import PCAExtension
-from outsample.weights import InverseDistance
+from outsample.placers.weights import InverseDistance
 from test_kernels import random_map
 
 WEIGHTINGS = {
@@ -26,7 +26,7 @@ every_weighting = pytest.mark.parametrize("name", WEIGHTINGS)
 def quick_fit():
     """Spend no time on leave-one-out, on which the coordinates do not depend here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("outsample.decision.SAMPLE_ROWS", 3)
+        patch.setattr("outsample.placers.decision.SAMPLE_ROWS", 3)
         yield
 
 

@@ -9,12 +9,15 @@ import pytest
 from click.testing import CliRunner
 from threadpoolctl import threadpool_limits
 
-from outsample import bench, datasets, plots
-from outsample.bench import accuracy as accuracy_bench
+from outsample import plots
 from outsample.cli import main
-from outsample.experiments import accuracy, maps, peers
-from outsample.experiments.maps import MapSpec, Unavailable
-from outsample.holdout import ComparisonRow
+from outsample.comparison.holdout import ComparisonRow
+from outsample.lab import datasets
+from outsample.lab.accuracy import accuracy_bench, maps, peers
+from outsample.lab.accuracy import accuracy_bench as bench
+from outsample.lab.accuracy import errors as accuracy
+from outsample.lab.accuracy.maps import MapSpec, Unavailable
+from outsample.lab.environment import data_folder
 
 
 def small_digits(folder):
@@ -240,8 +243,8 @@ def test_where_the_data_are(tmp_path, monkeypatch):
     monkeypatch.delenv("OUTSAMPLE_DATA", raising=False)
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
-    assert bench.data_folder() is None
+    assert data_folder() is None
     (tmp_path / "shared" / "data").mkdir(parents=True)
-    assert bench.data_folder().resolve() == tmp_path / "shared" / "data"
+    assert data_folder().resolve() == tmp_path / "shared" / "data"
     monkeypatch.setenv("OUTSAMPLE_DATA", str(tmp_path))
-    assert bench.data_folder() == tmp_path and bench.data_folder(".").resolve() == tmp_path / "work"
+    assert data_folder() == tmp_path and data_folder(".").resolve() == tmp_path / "work"

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import reference
-from outsample import affinity
+from outsample.kernel import affinity
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outsample import PCAExtension
-from outsample.bounds import a_priori_bound, fill_distance
-from outsample.neighbors import NeighborIndex
+from outsample.neighbors.index import NeighborIndex
+from outsample.trust.bounds import a_priori_bound, fill_distance
 
 PAPER = {"order": 0, "loss": "squared"}
 WEIGHTINGS = ["distance", "tangent", "local_tangent", "split_tangent"]

@@ -10,8 +10,8 @@ from sklearn.datasets import load_digits
 from sklearn.manifold import Isomap
 
 from outsample import PCAExtension
-from outsample.calibration import LEVEL, calibrate, conformal_quantile, radii
-from outsample.covariance import Correlated
+from outsample.placers.covariance import Correlated
+from outsample.trust.error_bars import LEVEL, calibrate, conformal_quantile, radii
 
 PAPER = {"order": 0, "loss": "squared"}
 MODELS = {

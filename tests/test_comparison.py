@@ -14,9 +14,9 @@ from sklearn.preprocessing import StandardScaler
 
 import outsample
 from outsample import PCAExtension, compare, plots
-from outsample.comparison import Comparison, ComparisonRow
-from outsample.comparison_page import write_comparison
-from outsample.holdout import Case, measure, place
+from outsample.comparison.compare import Comparison, ComparisonRow
+from outsample.comparison.holdout import Case, measure, place
+from outsample.report.comparison_page import write_comparison
 
 PLAIN = PCAExtension(weighting="distance", order=0, loss="squared", n_neighbors=5)
 
@@ -205,6 +205,6 @@ def test_files(surface, tmp_path, monkeypatch):
     assert paths[1].read_text().startswith("name,error,")
     html = paths[2].read_text()
     assert "bad failed. RuntimeError: no luck." in html and html.count("<img ") == 1
-    monkeypatch.setattr("outsample.comparison_page.find_spec", lambda name: None)
+    monkeypatch.setattr("outsample.report.comparison_page.find_spec", lambda name: None)
     html = write_comparison(tmp_path, rows[1:], facts)[2].read_text()
     assert "<img" not in html and "the best" not in html

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outsample.conformal import benjamini_hochberg, p_values, threshold
+from outsample.trust.conformal import benjamini_hochberg, p_values, threshold
 
 scores = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=40).map(np.array)
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import reference
 from outsample import PCAExtension
 from outsample._kernels import correlated as kernels
-from outsample.covariance import KINDS, Correlated, fit_global, solve_correlated
-from outsample.neighbors import NeighborIndex
-from outsample.weights import InverseDistance, power_weights
+from outsample.neighbors.index import NeighborIndex
+from outsample.placers.covariance import KINDS, Correlated, fit_global, solve_correlated
+from outsample.placers.weights import InverseDistance, power_weights
 from test_absolute import between, torn
 from test_kernels import random_map
 
@@ -34,7 +34,7 @@ every_global = pytest.mark.parametrize("covariance", GLOBAL, ids=lambda c: c.cov
 def quick_fit():
     """Spend no time on leave-one-out, on which the coordinates do not depend here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("outsample.decision.SAMPLE_ROWS", 3)
+        patch.setattr("outsample.placers.decision.SAMPLE_ROWS", 3)
         yield
 
 

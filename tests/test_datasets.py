@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outsample import datasets
+from outsample.lab import datasets
 
 angle = st.floats(0.0, np.pi)
 

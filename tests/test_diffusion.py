@@ -92,8 +92,8 @@ def test_the_order_of_the_rows_does_not_matter(n_neighbors):
 def test_a_sparse_kernel_comes_near_the_dense_one(monkeypatch):
     X = sphere(800, seed=5) * [1.0, 1.5, 2.0]
     dense = DiffusionMaps(n_components=2, bandwidth=0.05).fit(X)
-    monkeypatch.setattr("outsample.diffusion.DENSE_ROWS", 500)
-    monkeypatch.setattr("outsample.diffusion.SPARSE_NEIGHBORS", 200)
+    monkeypatch.setattr("outsample.estimators.diffusion_maps.DENSE_ROWS", 500)
+    monkeypatch.setattr("outsample.estimators.diffusion_maps.SPARSE_NEIGHBORS", 200)
     thin = DiffusionMaps(n_components=2, bandwidth=0.05).fit(X)
     assert thin.n_neighbors_ == 200
     np.testing.assert_allclose(thin.eigenvalues_, dense.eigenvalues_, rtol=1e-3)

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from outsample import __version__, cli
 from outsample.cli import main
-from outsample.demo import Size, run_demo
+from outsample.lab.demo.demo import Size, run_demo
 
 HEAVY = ("numpy", "numba", "sklearn", "scipy", "matplotlib", "rich")
 TINY = Size(n_per_axis=(8, 9), n_new=10, n_seeds=2, n_digits=200, splits=(0,))
@@ -72,7 +72,7 @@ def demo(tmp_path_factory):
     """One run of the command on small data, in a folder that does not exist yet."""
     folder = tmp_path_factory.mktemp("demo") / "new" / "folder"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("outsample.demo.QUICK", TINY)
+        patch.setattr("outsample.lab.demo.demo.QUICK", TINY)
         result = CliRunner().invoke(main, ["demo", "--quick", "--out", str(folder)])
     assert result.exit_code == 0, result.output
     return folder, result
@@ -114,14 +114,14 @@ def test_progress_only_grows_and_ends_at_one(tmp_path):
 
 
 def test_without_matplotlib_the_page_says_what_is_missing(tmp_path, monkeypatch):
-    monkeypatch.setattr("outsample.demo.find_spec", lambda name: None)
+    monkeypatch.setattr("outsample.lab.demo.demo.find_spec", lambda name: None)
     html = run_demo(tmp_path, TINY).page.read_text(encoding="utf-8")
     assert "<img" not in html
     assert "outsample[plots]" in html
 
 
 def test_a_folder_that_cannot_be_made_is_one_line_and_no_work(tmp_path, monkeypatch):
-    monkeypatch.setattr("outsample.experiments.sphere.run", None)  # must not be reached
+    monkeypatch.setattr("outsample.lab.demo.sphere_table.run", None)  # must not be reached
     (tmp_path / "file").touch()
     result = CliRunner().invoke(main, ["demo", "--out", str(tmp_path / "file" / "sub")])
     assert result.exit_code == 1
@@ -210,7 +210,7 @@ def test_compare_says_in_one_line_what_is_wrong(pair, monkeypatch, words, messag
 
 
 def test_a_terminal_gets_a_drawn_table(capsys):
-    from outsample.comparison import Comparison, ComparisonRow
+    from outsample.comparison.compare import Comparison, ComparisonRow
 
     nan = float("nan")
     rows = Comparison(

@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
-from outsample import datasets, demo
-from outsample.experiments import DEFAULTS, REFERENCE, belonging, digits, sphere
+from outsample.lab import datasets
+from outsample.lab.demo import belonging, demo
+from outsample.lab.demo import digits_map as digits
+from outsample.lab.demo import sphere_table as sphere
+from outsample.lab.methods import DEFAULTS, REFERENCE
 
 
 @pytest.fixture(scope="module")

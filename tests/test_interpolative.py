@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import interpolative as scipy_interpolative
 
-from outsample.interpolative import interpolative, rank_bound, sampled_columns
+from outsample.kernel.interpolative import interpolative, rank_bound, sampled_columns
 
 
 def matrix(rng):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import reference
 from outsample import PCAExtension
 from outsample._kernels import linear_algebra, search
-from outsample.neighbors import NeighborIndex
+from outsample.neighbors.index import NeighborIndex
 
 pytestmark = pytest.mark.kernels
 

@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 from outsample import PCAExtension
-from outsample.covariance import Correlated
-from outsample.neighbors import NeighborIndex
+from outsample.neighbors.index import NeighborIndex
+from outsample.placers.covariance import Correlated
 
 PAPER = {"order": 0, "loss": "squared"}
 

@@ -7,7 +7,9 @@ import pytest
 from sklearn.base import clone
 
 import reference
-from outsample import LaplacianPyramids, MultiscaleExtension, affinity, multiscale
+from outsample import LaplacianPyramids, MultiscaleExtension
+from outsample.estimators import multiscale
+from outsample.kernel import affinity
 
 MODELS = {
     "pyramid": LaplacianPyramids(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from outsample.neighbors import INDEXES, NeighborIndex
+from outsample.neighbors.index import INDEXES, NeighborIndex
 
 
 def same(one, other):
@@ -75,7 +75,7 @@ def test_large_batches_go_in_chunks(monkeypatch):
     rng = np.random.default_rng(5)
     X, queries = rng.normal(size=(400, 3)), rng.normal(size=(700, 3))
     whole = NeighborIndex(X).nearest(queries, 6)
-    monkeypatch.setattr("outsample.neighbors.CHUNK_ENTRIES", 1)
+    monkeypatch.setattr("outsample.neighbors.index.CHUNK_ENTRIES", 1)
     same(whole, NeighborIndex(X).nearest(queries, 6))
 
 

@@ -11,13 +11,14 @@ import pytest
 from click.testing import CliRunner
 
 import outsample
-from outsample import bench, plots
-from outsample.bench import novelty as novelty_bench
+from outsample import plots
 from outsample.cli import main
-from outsample.experiments import detectors, novelty, splits
-from outsample.experiments.detectors import OURS, PEER, Detector, MeanDistance
-from outsample.experiments.maps import Unavailable
-from outsample.experiments.splits import Source, Split, Trial
+from outsample.lab.accuracy.maps import Unavailable
+from outsample.lab.novelty import detectors, novelty_bench, splits
+from outsample.lab.novelty import novelty_bench as bench
+from outsample.lab.novelty import ranking as novelty
+from outsample.lab.novelty.detectors import OURS, PEER, Detector, MeanDistance
+from outsample.lab.novelty.splits import Source, Split, Trial
 
 
 class Distance(MeanDistance):
@@ -267,7 +268,7 @@ def minutes(day, n, attacks=()):
 
 @pytest.fixture
 def traffic(monkeypatch):
-    from outsample.traffic import Traffic
+    from outsample.lab.traffic.days import Traffic
 
     attacks = [(3, "pod:150"), (4, "smurf:60;pod:60"), (5, "phf:500"), (6, "pod:100;phf:1")]
     parts = [

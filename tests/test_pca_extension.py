@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from outsample import PCAExtension
-from outsample.experiments import sphere
+from outsample.lab.demo import sphere_table as sphere
 
 PAPER = {"order": 0, "loss": "squared"}
 
@@ -125,7 +125,7 @@ def test_tangent_dimension(paraboloid):
 
 def test_more_rows_than_the_sample(monkeypatch, paraboloid):
     X, Y, queries, truth = paraboloid
-    monkeypatch.setattr("outsample.decision.SAMPLE_ROWS", 50)
+    monkeypatch.setattr("outsample.placers.decision.SAMPLE_ROWS", 50)
     one = PCAExtension(weighting="tangent", **PAPER).fit(X, Y)
     two = PCAExtension(weighting="tangent", **PAPER).fit(X, Y)
     assert one.curvature_ == two.curvature_

@@ -11,8 +11,8 @@ from scipy import sparse
 import reference
 from outsample import PCAExtension
 from outsample._kernels.linear_algebra import spectral_shares
-from outsample.neighbors import NeighborIndex
-from outsample.planes import plane_distances, soft_plane_distances
+from outsample.neighbors.index import NeighborIndex
+from outsample.trust.planes import plane_distances, soft_plane_distances
 
 pytestmark = pytest.mark.kernels
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from outsample import plots
-from outsample.datasets import random_angles, sphere, sphere_map
+from outsample.lab.datasets import random_angles, sphere, sphere_map
 
 pytest.importorskip("matplotlib")
 

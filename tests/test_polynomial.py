@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import reference
 from outsample import PCAExtension
 from outsample._kernels import tangent
-from outsample.weights import InverseDistance
+from outsample.placers.weights import InverseDistance
 from test_kernels import random_map
 
 WEIGHTINGS = {
@@ -29,7 +29,7 @@ CASES = [(order, shape) for order, shapes in SHAPES.items() for shape in shapes]
 def quick_fit():
     """Spend no time on leave-one-out, on which the coordinates do not depend here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("outsample.decision.SAMPLE_ROWS", 3)
+        patch.setattr("outsample.placers.decision.SAMPLE_ROWS", 3)
         yield
 
 

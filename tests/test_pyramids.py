@@ -5,8 +5,9 @@ import pytest
 from scipy import sparse
 
 import reference
-from outsample import LaplacianPyramids, smoothing
-from outsample.smoothing import Smoother, first_scale
+from outsample import LaplacianPyramids
+from outsample.kernel import smoothing
+from outsample.kernel.smoothing import Smoother, first_scale
 
 
 def wavy(n, seed=0, D=3):

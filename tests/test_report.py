@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from outsample.report import Picture, Section, Table, build_page, write_page
+from outsample.report.page import Picture, Section, Table, build_page, write_page
 
 PNG = b"\x89PNG\r\n\x1a\n not a real one"
 NASTY = "<script>alert('a & \"b\"')</script>"

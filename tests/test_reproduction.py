@@ -7,16 +7,17 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from outsample import cli, reproduction
-from outsample.bench import data_folder
-from outsample.experiments import (
+from outsample import cli
+from outsample.lab.demo import sphere_table as sphere
+from outsample.lab.environment import data_folder
+from outsample.lab.paper import (
     complexity,
     extension_curve,
-    sphere,
+    reproduction,
     sphere_orders,
     traffic_day,
 )
-from outsample.reproduction import Size, plain, run_reproduction, summary_tables
+from outsample.lab.paper.reproduction import Size, plain, run_reproduction, summary_tables
 
 TINY = Size(
     name="tiny",

@@ -12,12 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from outsample import report
+from outsample.lab.paper.page import report_page as page
+from outsample.lab.paper.page import write_report
+from outsample.lab.paper.page.wording import ABSENT, measured, number
 from outsample.plots.curves import STYLES, Curve, curve_chart, spaced
 from outsample.plots.scenes import Layer, Scene, scene_data, scene_picture
 from outsample.plots.traces import Kind, Trace, trace_chart
-from outsample.reproduction_page import page, write_report
-from outsample.reproduction_page.wording import ABSENT, measured, number
+from outsample.report import page as report
 
 pytest.importorskip("matplotlib")
 
@@ -351,7 +352,7 @@ console.log(JSON.stringify({ first, turned, marks, texts: calls.fillText }));
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node to run the viewer")
 def test_the_viewer_draws_every_point_and_turns(html, tmp_path):
     told = scenes(html)
-    script = Path(str(files("outsample.reproduction_page"))) / "scene.js"
+    script = Path(str(files("outsample.lab.paper.page"))) / "scene.js"
     (tmp_path / "stage.js").write_text(STAGE)
     (tmp_path / "scenes.json").write_text(json.dumps(told))
     command = ["node", str(tmp_path / "stage.js"), str(script), str(tmp_path / "scenes.json")]

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 import reference
 from outsample import PCAExtension
-from outsample.covariance import Correlated
-from outsample.selection import Chooser, map_size, sample_rows
-from outsample.transitions import Diffusion
-from outsample.weights import GaussianDistance, InverseDistance
+from outsample.placers.covariance import Correlated
+from outsample.placers.selection import Chooser, map_size, sample_rows
+from outsample.placers.transitions import Diffusion
+from outsample.placers.weights import GaussianDistance, InverseDistance
 
 PAPER = {"order": 0, "loss": "squared"}
 LINEAR = Correlated("linear", 1.0, 0.0)
@@ -175,7 +175,7 @@ def test_a_chosen_process():
 
 def test_too_many_rows_for_a_process(monkeypatch):
     X, Y = data(7)
-    monkeypatch.setattr("outsample.decision.GLOBAL_ROWS", 39)
+    monkeypatch.setattr("outsample.placers.decision.GLOBAL_ROWS", 39)
     with pytest.raises(ValueError, match="all 40 training points"):
         PCAExtension(weighting=LINEAR, n_neighbors=40, **PAPER).fit(X, Y)
     PCAExtension(weighting=LINEAR, n_neighbors=39, **PAPER).fit(X, Y)

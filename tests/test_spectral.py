@@ -7,7 +7,8 @@ import pytest
 from scipy import sparse
 
 import reference
-from outsample import DiffusionMaps, affinity, bandwidth, spectral
+from outsample import DiffusionMaps
+from outsample.kernel import affinity, bandwidth, spectral
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import types
 import numpy as np
 import pytest
 
-from outsample.tables import read_table
+from outsample.files.tables import read_table
 
 TABLE = np.array([[1.0, 2.5], [-3.0, 4e-3], [0.0, 6.0]])
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outsample import traffic as traffic_module
-from outsample.traffic import (
+from outsample.lab.traffic import days as traffic_module
+from outsample.lab.traffic.days import (
     FEATURES,
     load_connections,
     load_minutes,
@@ -22,7 +22,7 @@ from outsample.traffic import (
     log_features,
     simulate_traffic,
 )
-from outsample.traffic_simulator import SIMULATED_DAYS, simulated_connections
+from outsample.lab.traffic.simulator import SIMULATED_DAYS, simulated_connections
 
 DATA = Path(os.environ.get("OUTSAMPLE_DATA") or Path(__file__).parents[2] / "shared" / "data")
 READY = DATA / "darpa98" / "minutes14.csv.gz"

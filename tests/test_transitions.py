@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 import reference
 from outsample import DiffusionMaps, NystroemExtension, PCAExtension
-from outsample.covariance import Correlated
-from outsample.decision import typical_error
-from outsample.selection import LeftOut, map_size, mean_error
-from outsample.transitions import Diffusion, fit_diffusion
-from outsample.weights import GaussianDistance
+from outsample.placers.covariance import Correlated
+from outsample.placers.decision import typical_error
+from outsample.placers.selection import LeftOut, map_size, mean_error
+from outsample.placers.transitions import Diffusion, fit_diffusion
+from outsample.placers.weights import GaussianDistance
 
 seeds = st.integers(0, 10**6)
 

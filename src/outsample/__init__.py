@@ -10,36 +10,44 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from outsample.comparison import compare
-    from outsample.diffusion import DiffusionMaps
-    from outsample.extended import Extended
-    from outsample.harmonics import GeometricHarmonics
-    from outsample.multiscale import MultiscaleExtension
-    from outsample.novelty import NoveltyDetector
-    from outsample.nystroem import NystroemExtension
-    from outsample.pca_extension import PCAExtension
-    from outsample.pyramids import LaplacianPyramids
+    from outsample.comparison.compare import compare
+    from outsample.estimators.diffusion_maps import DiffusionMaps
+    from outsample.estimators.extended import Extended
+    from outsample.estimators.harmonics import GeometricHarmonics
+    from outsample.estimators.multiscale import MultiscaleExtension
+    from outsample.estimators.novelty_detector import NoveltyDetector
+    from outsample.estimators.nystroem import NystroemExtension
+    from outsample.estimators.pca_extension import PCAExtension
+    from outsample.estimators.pyramids import LaplacianPyramids
     from outsample.records import Placement
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "DiffusionMaps": "outsample.diffusion",
-    "Extended": "outsample.extended",
-    "GeometricHarmonics": "outsample.harmonics",
-    "LaplacianPyramids": "outsample.pyramids",
-    "MultiscaleExtension": "outsample.multiscale",
-    "NoveltyDetector": "outsample.novelty",
-    "NystroemExtension": "outsample.nystroem",
-    "PCAExtension": "outsample.pca_extension",
+    "Correlated": "outsample.placers.covariance",
+    "Diffusion": "outsample.placers.transitions",
+    "GaussianDistance": "outsample.placers.weights",
+    "InverseDistance": "outsample.placers.weights",
+    "DiffusionMaps": "outsample.estimators.diffusion_maps",
+    "Extended": "outsample.estimators.extended",
+    "GeometricHarmonics": "outsample.estimators.harmonics",
+    "LaplacianPyramids": "outsample.estimators.pyramids",
+    "MultiscaleExtension": "outsample.estimators.multiscale",
+    "NoveltyDetector": "outsample.estimators.novelty_detector",
+    "NystroemExtension": "outsample.estimators.nystroem",
+    "PCAExtension": "outsample.estimators.pca_extension",
     "Placement": "outsample.records",
-    "compare": "outsample.comparison",
+    "compare": "outsample.comparison.compare",
 }
 
 __all__ = [
+    "Correlated",
+    "Diffusion",
     "DiffusionMaps",
     "Extended",
+    "GaussianDistance",
     "GeometricHarmonics",
+    "InverseDistance",
     "LaplacianPyramids",
     "MultiscaleExtension",
     "NoveltyDetector",

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from numpy import ndarray
     from rich.table import Table
 
-    from outsample.comparison import Comparison
-    from outsample.demo import Result
-    from outsample.experiments.accuracy import MapResult
-    from outsample.experiments.novelty import SetResult
+    from outsample.comparison.compare import Comparison
+    from outsample.lab.accuracy.errors import MapResult
+    from outsample.lab.demo.demo import Result
+    from outsample.lab.novelty.ranking import SetResult
 
 __all__ = ["main"]
 
@@ -45,7 +45,7 @@ def demo(out: str, quick: bool) -> None:
     Runs the sphere of the paper's Table 7.1 and a t-SNE map of handwritten digits, beside
     inverse-distance nearest neighbours.
     """
-    from outsample.demo import FULL, QUICK, run_demo
+    from outsample.lab.demo.demo import FULL, QUICK, run_demo
 
     try:
         with _progress() as progress:
@@ -70,10 +70,10 @@ def compare(points: str, map_: str | None, out: str | None, splits: int, seed: i
     POINTS and MAP are files with one row a point: .npy, .npz (arrays X and Y), .csv or .parquet.
     MAP may be left out if POINTS is an .npz file with both.
     """
-    from outsample.comparison import ComparisonRow
-    from outsample.comparison import compare as measure_all
-    from outsample.comparison_page import write_comparison
-    from outsample.report import check_writable
+    from outsample.comparison.compare import ComparisonRow
+    from outsample.comparison.compare import compare as measure_all
+    from outsample.report.comparison_page import write_comparison
+    from outsample.report.page import check_writable
 
     with _plain_errors(out):
         X, Y = _read_pair(points, map_)
@@ -124,7 +124,8 @@ def bench_accuracy(quick: bool, out: str, data: str | None, maps: tuple[str, ...
 
     Needs the extra outsample[bench] for UMAP and openTSNE; what is missing is skipped and said.
     """
-    from outsample import bench as benches
+    from outsample.lab.accuracy import accuracy_bench as benches
+    from outsample.lab.environment import data_folder
 
     def show(result: MapResult) -> None:
         if result.skipped:
@@ -138,7 +139,7 @@ def bench_accuracy(quick: bool, out: str, data: str | None, maps: tuple[str, ...
                 out,
                 names=maps,
                 quick=quick,
-                folder=benches.data_folder(data),
+                folder=data_folder(data),
                 progress=progress,
                 on_map=show,
             )
@@ -175,7 +176,8 @@ def bench_novelty(
     Needs the extra outsample[bench] for PyOD, and torch for one of its detectors; what is missing
     is said. Without data files the digits are left, and simulated traffic.
     """
-    from outsample import bench as benches
+    from outsample.lab.environment import data_folder
+    from outsample.lab.novelty import novelty_bench as benches
 
     def show(result: SetResult) -> None:
         if result.skipped:
@@ -189,7 +191,7 @@ def bench_novelty(
                 out,
                 names=sets,
                 quick=quick,
-                folder=benches.data_folder(data),
+                folder=data_folder(data),
                 listed=detectors,
                 progress=progress,
                 on_set=show,
@@ -222,8 +224,8 @@ def reproduce(data: str | None, out: str, quick: bool) -> None:
     to 7.6 (a day of network traffic and its odd minutes), and the costs of Section 6. Without the
     data files traffic is simulated, and labelled so.
     """
-    from outsample.bench import data_folder
-    from outsample.reproduction import FULL, QUICK, run_reproduction, summary_tables
+    from outsample.lab.environment import data_folder
+    from outsample.lab.paper.reproduction import FULL, QUICK, run_reproduction, summary_tables
 
     with _plain_errors(out):
         with _progress() as progress:
@@ -253,7 +255,7 @@ def _plain_errors(out: str | None) -> Iterator[None]:
 
 def _read_pair(points: str, map_: str | None) -> tuple[ndarray, ndarray]:
     """Read points and images, as many of the one as of the other."""
-    from outsample.tables import read_table
+    from outsample.files.tables import read_table
 
     if map_ is None and not points.lower().endswith(".npz"):
         raise ValueError("MAP is missing; only an .npz file can hold both points and map")
@@ -311,7 +313,7 @@ def _demo_table(result: Result) -> Table:
     """Lay both experiments out, each error beside that of inverse-distance neighbours."""
     from rich.table import Table
 
-    from outsample.experiments import REFERENCE, TITLES
+    from outsample.lab.methods import REFERENCE, TITLES
 
     table = Table(title="Mean error of points whose true place is known", title_justify="left")
     table.add_column("Data")
@@ -339,7 +341,7 @@ def _belonging_table(result: Result) -> Table:
     """Lay out how many images of each kind were called strange."""
     from rich.table import Table
 
-    from outsample.experiments.belonging import TITLES
+    from outsample.lab.demo.belonging import TITLES
 
     table = Table(title="Do they belong? Share called strange", title_justify="left")
     table.add_column("Images")

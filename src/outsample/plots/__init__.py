@@ -10,7 +10,7 @@ where there are more classes than safe colours, the classes are also labelled in
 """
 
 from outsample.plots.charts import comparison, error_chart, ratio_chart
-from outsample.plots.maps import error_map, hero, placed_map, placed_sphere
+from outsample.plots.placed_maps import error_map, hero, placed_map, placed_sphere
 from outsample.plots.ranks import AreaGroup, area_chart
 
 __all__ = [

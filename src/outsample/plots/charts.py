@@ -8,7 +8,7 @@ import numpy as np
 from outsample.plots.canvas import BLUE, FAINT, ORANGE, PALE, legend, new_figure, png, settings, svg
 
 if TYPE_CHECKING:
-    from outsample.holdout import ComparisonRow
+    from outsample.comparison.holdout import ComparisonRow
 
 FAR = 20.0
 """Ratios beyond this are shown at the edge: how bad the bad ones are does not matter."""

@@ -1,0 +1,1 @@
+"""Which extension is best on the user's own map: hold-out errors of each."""

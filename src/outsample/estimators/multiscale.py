@@ -1,0 +1,235 @@
+"""Multiscale extension: coarse to fine projections on columns of Gaussian kernels."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import lstsq
+from sklearn.utils.validation import check_is_fitted
+
+from outsample._validation import check_jobs, check_number, check_queries, check_training
+from outsample.estimators.map_extension import MapExtension
+from outsample.kernel import affinity
+from outsample.kernel.interpolative import rank_bound, sampled_columns
+from outsample.kernel.smoothing import first_scale
+from outsample.points import Points
+
+# T over the squared diameter: the first scale sees the data as one smooth patch.
+COARSE = 4.0
+# Singular values below this part of delta, relative to the largest, are cut.
+CUT = 1e-3
+# At this part of the squared distance of nearest neighbours a kernel is the identity.
+FINEST = 1 / 64
+
+
+class MultiscaleExtension(MapExtension):
+    r"""Extend a map by multiscale data sampling and function extension (MSE).
+
+    At scale ``eps_s = T / 2^s`` a randomized interpolative decomposition (Algorithm 7.1) samples
+    columns ``B_s`` of the Gaussian kernel of Eq. 7.3; what the coarser scales have left over is
+    projected on them (Algorithm 7.2), ``c_s = B_s^+ (f - F_{s-1})``, until the training error is
+    below ``tolerance`` (Algorithm 7.3). A new point gets
+
+    ``F(x) = sum_s sum_j exp(-|x - x_{s_j}|^2 / eps_s) c_{s,j}``,
+
+    for the map minus its mean, which is added again.
+
+    .. warning::
+       The method is claimed in the United States patent US 9,147,162 B2. Whether you may use it
+       is for you to find out; the other extensions of this library do the same job.
+
+    Parameters
+    ----------
+    tolerance : float, default=1e-3
+        The paper's err: root mean square training error over that of the map minus its mean.
+    initial_scale : float or "auto", default="auto"
+        The paper's T, a squared length. ``"auto"`` is four times the squared distance from the
+        point farthest from the mean to the point farthest from that one.
+    delta : float, default=1e-3
+        Accuracy that defines the numerical rank of a kernel: columns are sampled while their
+        pivots are above delta times the first. The rank bound of Algorithm 7.3
+        (`interpolative.rank_bound`, for the box along the principal axes) is where the sampling
+        starts; it is too low at times and useless in many dimensions, so the pivots decide. It
+        also keeps the coefficients small: singular values of ``B_s`` below ``delta / 1000`` of
+        the largest are cut.
+    max_scales : int, default=60
+        No more scales than this.
+    random_state : int, default=0
+        Seed of the decomposition.
+    n_jobs : int, default=None
+        Threads, as in scikit-learn: None is 1, -1 all cores.
+
+    Attributes
+    ----------
+    scales_ : ndarray of shape (s,)
+        The eps_s, squared lengths.
+    errors_ : ndarray of shape (s,)
+        Training error after each scale, over the size of the map. The last is above
+        ``tolerance`` only if ``max_scales`` or double precision ended the loop, as where points
+        coincide but their images do not.
+    sampled_ : list of ndarray
+        Training rows sampled at each scale.
+    coefficients_ : list of ndarray of shape (l_s, d)
+        The c_s, for a map scaled by a power of two.
+    n_features_in_ : int
+        D.
+
+    Notes
+    -----
+    ``fit`` holds two n x n arrays and takes O(n^3) time at fine scales.
+
+    Hold-out errors fell from scale to scale where measured (digits), so nothing but ``tolerance``
+    stops the loop; what harms between the samples is a small ``delta`` (large coefficients of
+    opposite sign).
+
+    Hold-out error over the size of the map, 80/20 splits of the digits (1797 x 64), defaults:
+    diffusion map to 5-D 0.015 (three splits), Isomap to 2-D 0.13, t-SNE 0.12, UMAP 0.13 (one
+    split). On torn maps (t-SNE, UMAP) it is far behind local methods, which have 0.025 and 0.015.
+
+    References
+    ----------
+    A. Bermanis, A. Averbuch, R. R. Coifman, "Multiscale data sampling and function extension",
+    Applied and Computational Harmonic Analysis 34 (2013) 15-29.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from outsample import MultiscaleExtension
+    >>> angle = np.linspace(0, 2 * np.pi, 100, endpoint=False)
+    >>> X = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> extension = MultiscaleExtension().fit(X, np.sin(2 * angle))
+    >>> bool(abs(extension.transform([[np.cos(0.3), np.sin(0.3)]])[0, 0] - np.sin(0.6)) < 2e-3)
+    True
+    """
+
+    scales_: np.ndarray
+    errors_: np.ndarray
+    sampled_: list[np.ndarray]
+    coefficients_: list[np.ndarray]
+
+    def __init__(
+        self,
+        *,
+        tolerance: float = 1e-3,
+        initial_scale: float | Literal["auto"] = "auto",
+        delta: float = 1e-3,
+        max_scales: int = 60,
+        random_state: int = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.tolerance = tolerance
+        self.initial_scale = initial_scale
+        self.delta = delta
+        self.max_scales = max_scales
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any) -> MultiscaleExtension:
+        """Sample the kernels and project the map on them, scale by scale (Algorithm 7.3).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, D)
+            Points.
+        y : array-like of shape (n, d)
+            Their images under the map; any map.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X, Y = check_training(self, X, y)
+        n = X.shape[0]
+        advice = "fit on a sample, or use PCAExtension, which is local."
+        affinity.require_memory(n, "The kernel matrix", advice, arrays=3)
+        self.unit_ = affinity.unit_scale(X)
+        X = self.points_ = affinity.scaled(X, self.unit_)
+        self.center_ = Y[0] + (Y - Y[0]).mean(axis=0)  # exact for a constant
+        self.map_unit_ = affinity.unit_scale(Y - self.center_)
+        residual = (Y - self.center_) * self.map_unit_
+        size = float(np.linalg.norm(residual)) or 1.0
+        scale = COARSE * first_scale(X)
+        if self.initial_scale != "auto":
+            scale = float(np.clip(self.initial_scale * self.unit_ * self.unit_, 1e-290, 1e290))
+        sides, apart = _sides(X), affinity.distances(X, n_jobs=self.n_jobs)
+        finest = max(FINEST * affinity.median_nearest(X, 1) ** 2, 1e-290)
+        scales: list[float] = []
+        errors: list[float] = []
+        self.sampled_, self.coefficients_ = [], []
+        while not errors or (
+            errors[-1] > self.tolerance and scale >= finest and len(errors) < self.max_scales
+        ):
+            expected = rank_bound(sides, scale, self.delta, n)
+            columns, coefficients, residual = self._project(apart, scale, expected, residual)
+            self.sampled_.append(columns)
+            self.coefficients_.append(coefficients)
+            scales.append(scale)
+            errors.append(float(np.linalg.norm(residual)) / size)
+            scale /= 2
+        self.errors_ = np.array(errors)
+        self.inner_scales_ = np.array(scales)
+        with np.errstate(over="ignore", under="ignore"):
+            self.scales_ = self.inner_scales_ / self.unit_ / self.unit_
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Coordinates of new points (Algorithms 7.2 and 7.3).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (q, D)
+            New points.
+
+        Returns
+        -------
+        ndarray of shape (q, d)
+            float32 for float32 points, else float64. Far from the data it tends to the mean of
+            the map.
+        """
+        check_is_fitted(self)
+        X, dtype = check_queries(self, X)
+        X = affinity.scaled(X, self.unit_)
+        values = np.zeros((X.shape[0], self._n_features_out))
+        for scale, rows, coefficients in zip(
+            self.inner_scales_, self.sampled_, self.coefficients_, strict=True
+        ):
+            values += affinity.expansion(
+                self.points_[rows], X, float(scale), coefficients, n_jobs=self.n_jobs
+            )
+        return (self.center_ + values / self.map_unit_).astype(dtype, copy=False)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.center_)
+
+    def _project(
+        self, apart: np.ndarray, scale: float, expected: int, f: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Single-scale extension (Algorithm 7.2): sampled rows, coefficients, what is left."""
+        kernel = affinity.gaussian_of(apart, scale)
+        columns = sampled_columns(kernel, self.delta, expected, self.random_state)
+        B = kernel[:, columns]
+        del kernel
+        # The pseudo-inverse of the truncated SVD, applied without forming U and V.
+        coefficients = lstsq(B, f, CUT * self.delta, check_finite=False, lapack_driver="gelsd")[0]
+        return columns, coefficients, f - B @ coefficients
+
+    def _check_parameters(self) -> None:
+        check_number("tolerance", self.tolerance, 0, np.inf)
+        if self.initial_scale != "auto":
+            check_number("initial_scale", self.initial_scale, 0, np.inf, open_below=True)
+        check_number("delta", self.delta, 1e-10, 0.5)
+        check_number("max_scales", self.max_scales, 1, np.inf, whole=True)
+        check_number("random_state", self.random_state, 0, 2**32 - 1, whole=True)
+        check_jobs(self.n_jobs)
+
+
+def _sides(X: Points) -> np.ndarray:
+    """Sides of the box along the principal axes, so that turning the points changes nothing."""
+    if sparse.issparse(X):
+        return (X.max(axis=0) - X.min(axis=0)).toarray().ravel()
+    X = X - X.mean(axis=0)
+    return np.ptp(X @ np.linalg.eigh(X.T @ X)[1], axis=0)

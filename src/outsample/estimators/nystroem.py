@@ -1,0 +1,153 @@
+"""The Nyström extension of eigenfunctions, and of any map by expansion in them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from outsample._validation import check_number
+from outsample.estimators.kernel_expansion import KernelExpansion
+from outsample.kernel import affinity, spectral
+from outsample.kernel.bandwidth import Choice
+
+
+class NystroemExtension(KernelExpansion):
+    r"""Extend a map by the Nyström formula for the eigenfunctions of a Gaussian kernel.
+
+    The Gaussian ``g(x, y) = exp(-|x - y|^2 / epsilon)`` (Eq. 7.3) on the training points
+    (Eq. 7.2) is normalised to the transition probabilities p of a diffusion. The eigenfunctions
+    of this operator (Eq. 7.1) extend to a new point by
+
+    ``phi_i(x) = (1 / lambda_i) sum_j p(x, x_j) phi_i(x_j)``,
+
+    and a map f by its expansion, ``f(x) = sum_i <f, phi_i> phi_i(x)``, over the components with
+    ``lambda_i > lambda_max / condition``. The others would multiply rounding errors by more.
+
+    Parameters
+    ----------
+    bandwidth : float or "auto", default="auto"
+        Epsilon, a squared length. ``"auto"`` tries doublings around the squared typical distance
+        to the 15th neighbour, and takes the one with the least leave-one-out error of the map in
+        closed form, on at most 2000 training points.
+    n_components : int or "auto", default="auto"
+        Leading components to use at most, the constant one included; ``"auto"`` is all that pass
+        ``condition``.
+    condition : float, default=1e8
+        Largest ratio of eigenvalues.
+    alpha : float, default=1.0
+        Density normalisation of the kernel, from 0 (none) to 1 (the result does not depend on
+        how densely the points are sampled), as in `DiffusionMaps`.
+    n_jobs : int, default=None
+        Threads, as in scikit-learn.
+
+    Attributes
+    ----------
+    bandwidth_ : float
+        Epsilon in use.
+    selection_ : list of Choice
+        Bandwidths that were tried, with their leave-one-out errors over the size of the map; the
+        chosen one first. Empty if the bandwidth was given.
+    eigenvalues_ : ndarray of shape (n_components_,)
+        Of the components in use.
+    n_components_ : int
+        Their number.
+    condition_ : float
+        Ratio of the largest and the smallest of the eigenvalues in use.
+    n_features_in_ : int
+        D.
+
+    See Also
+    --------
+    DiffusionMaps : The map itself. Its ``transform`` is this extension of its own coordinates.
+    GeometricHarmonics : The same with the plain kernel.
+
+    Notes
+    -----
+    The paper writes the extension for the plain kernel; that is `GeometricHarmonics`. The
+    normalised one reproduces constants, and is the operator whose eigenfunctions diffusion maps
+    are.
+
+    Time grows as n^3, memory as three matrices of n x n numbers; a query costs O(n D). Far from
+    the data the answer tends to the coefficient of the nearest training point: finite, but not
+    to be trusted.
+
+    Mean hold-out error over the size of the map, digits, 80/20, 3 splits, defaults: 0.004 on a
+    diffusion map to 5 dimensions (itself made by such a kernel, which favours this method), 0.025
+    on t-SNE. On the torn map the chosen bandwidth is narrow, and a query sees 3 to 5 training
+    points in effect; the nearest image alone has 0.032.
+
+    References
+    ----------
+    C. T. H. Baker, "The Numerical Treatment of Integral Equations", Clarendon Press, 1977.
+
+    R. R. Coifman, S. Lafon, "Diffusion maps", Appl. Comput. Harmon. Anal. 21 (2006) 5-30.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from outsample import NystroemExtension
+    >>> angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 200)
+    >>> circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> extension = NystroemExtension().fit(circle, np.cos(3 * angle))
+    >>> extension.transform([[np.cos(1.0), np.sin(1.0)]]).round(3)    # cos 3 = -0.990
+    array([[-0.99]])
+    """
+
+    bandwidth_: float
+    selection_: list[Choice]
+    eigenvalues_: np.ndarray
+    n_components_: int
+    condition_: float
+
+    def __init__(
+        self,
+        *,
+        bandwidth: float | Literal["auto"] = "auto",
+        n_components: int | Literal["auto"] = "auto",
+        condition: float = 1e8,
+        alpha: float = 1.0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.bandwidth = bandwidth
+        self.n_components = n_components
+        self.condition = condition
+        self.alpha = alpha
+        self.n_jobs = n_jobs
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.n_components != "auto":
+            check_number("n_components", self.n_components, 1, np.inf, whole=True)
+        check_number("alpha", self.alpha, 0, 1)
+
+    def _left_out(self, G: np.ndarray, f: np.ndarray) -> np.ndarray | None:
+        """Leave-one-out residuals; what the number of components cuts, the ridge damps."""
+        kernel = spectral.markov(G, self.alpha)
+        ridge = 1 / self.condition
+        if self.n_components != "auto" and self.n_components < len(f):
+            cut = spectral.nth_eigenvalue(kernel.conjugate, int(self.n_components))
+            ridge = max(ridge, cut)
+        return spectral.left_out_of_markov(kernel, f, ridge)
+
+    def _values(self, Q: Any) -> np.ndarray:
+        return spectral.markov_mean(
+            self.points_, Q, self.epsilon_, self.weights_, self.coefficients_, n_jobs=self.n_jobs
+        )
+
+    def _expand(self, f: np.ndarray) -> None:
+        kernel = spectral.markov(
+            affinity.gaussian(self.points_, self.epsilon_, self.n_jobs), self.alpha
+        )
+        roots = kernel.root_degrees[:, None]
+        if self.n_components == "auto" or self.n_components >= len(f):
+            values, vectors = spectral.eigenpairs_above(kernel.conjugate, self.condition)
+        else:
+            values, vectors = spectral.leading_eigenpairs(kernel.conjugate, int(self.n_components))
+            kept = values > values[0] / self.condition
+            values, vectors = values[kept], vectors[:, kept]
+        self.coefficients_ = spectral.solve_in(values, vectors, roots * f) / roots
+        self.weights_ = kernel.weights
+        self.eigenvalues_ = values
+        self.n_components_ = len(values)
+        self.condition_ = float(values[0] / values[-1])

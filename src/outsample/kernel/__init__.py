@@ -1,0 +1,1 @@
+"""Gaussian kernels: affinities, spectra, bandwidths, smoothing, interpolative decomposition."""

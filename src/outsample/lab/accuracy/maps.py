@@ -1,0 +1,236 @@
+"""The maps on which extensions are measured, and how each of them hides points.
+
+A map is made of *all* points; then the images of some are hidden, so that the true place of every
+hidden point is known. On the paper's sphere the map is a formula, and the hidden points are new.
+Everything is computed here or comes with scikit-learn, except MNIST, which is read from a file.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outsample.comparison.holdout import Case
+from outsample.lab import datasets
+
+__all__ = ["MAPS", "QUICK", "MapSpec", "Unavailable", "cases", "diffusion_map"]
+
+Array = NDArray[np.float64]
+MNIST_FILE = "embedding/mnist.npz"
+MNIST_ROWS = 10_000
+
+
+class Unavailable(Exception):
+    """A map cannot be made here; the message says why."""
+
+
+class MapSpec(NamedTuple):
+    """A line of the benchmark: how its map is made and what is to be reached."""
+
+    name: str
+    """For the command line and the file of results."""
+    title: str
+    kind: str
+    """The method that made the map: ``"tsne"``, ``"umap"``, ... or ``"sphere"``."""
+    target: float | None
+    """Mean error to reach; None asks for the lowest of the table."""
+    make: Callable[[Path | None], tuple[Array, Array]]
+    """Takes the folder of data and returns points and images."""
+    minutes: float
+    """Rough cost of map and rows, for the time left."""
+
+    @property
+    def relative(self) -> bool:
+        """Whether errors are divided by the size of the map."""
+        return self.kind != "sphere"
+
+
+def cases(spec: MapSpec, X: Array, Y: Array, seeds: Sequence[int] = (0, 1, 2)) -> list[Case]:
+    """Hide points of a map.
+
+    Parameters
+    ----------
+    spec : MapSpec
+        Which map.
+    X, Y : ndarrays of shape (n, D) and (n, d)
+        Its points and images.
+    seeds : sequence of int
+        One random split each, a fifth of the points hidden. The sphere hides nothing: its new
+        points are drawn at random, 100 for each of 8 seeds, as in the paper.
+
+    Returns
+    -------
+    list of Case
+    """
+    if spec.kind == "sphere":
+        draws = 8
+        new = np.concatenate([datasets.random_angles(100, seed) for seed in range(draws)])
+        return [Case(X, Y, new, datasets.sphere_map(new), draws)]
+    found = []
+    for seed in seeds:
+        order = np.random.default_rng(seed).permutation(len(X))
+        hidden, known = np.split(order, [len(X) // 5])
+        found.append(Case(X[known], Y[known], X[hidden], Y[hidden]))
+    return found
+
+
+def diffusion_map(X: Array, n_components: int = 5) -> Array:
+    r"""Diffusion map with the density divided out, by a dense eigen-decomposition.
+
+    Kernel :math:`\exp(-|x - y|^2 / \epsilon)`, :math:`\epsilon` a third of the median squared
+    distance, :math:`\alpha = 1`; right eigenvectors of the Markov matrix times eigenvalues,
+    without the constant one.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, D)
+        Points.
+    n_components : int, default=5
+        Coordinates.
+
+    Returns
+    -------
+    ndarray of shape (n, n_components)
+        The sign of each coordinate is that of its largest entry made positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from outsample.lab.accuracy.maps import diffusion_map
+    >>> t = np.linspace(0, 1, 40)[:, None]
+    >>> line = diffusion_map(t, 1)[:, 0]                # a segment keeps its order
+    >>> bool((np.diff(line) > 0).all() or (np.diff(line) < 0).all())
+    True
+    """
+    from scipy.linalg import eigh
+    from scipy.spatial.distance import pdist, squareform
+
+    squared = pdist(X, "sqeuclidean")
+    kernel = squareform(np.exp(-3 * squared / np.median(squared)))
+    np.fill_diagonal(kernel, 1.0)
+    density = kernel.sum(axis=1)
+    kernel /= density[:, None]
+    kernel /= density
+    root = np.sqrt(kernel.sum(axis=1))
+    kernel /= root[:, None]  # symmetric, with the eigenvalues of the Markov matrix
+    kernel /= root
+    n = len(X)
+    values, vectors = eigh(kernel, subset_by_index=[n - n_components - 1, n - 1], overwrite_a=True)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    Y = (vectors[:, 1:] / vectors[:, :1]) * values[1:]
+    largest = Y[np.abs(Y).argmax(axis=0), np.arange(n_components)]
+    return np.asarray(Y * np.sign(largest), dtype=np.float64)
+
+
+def _sphere(n_per_axis: int, folder: Path | None) -> tuple[Array, Array]:
+    data = datasets.sphere(n_per_axis)
+    return data.X, data.Y
+
+
+def _digits(embed: Callable[[Array], Array], folder: Path | None) -> tuple[Array, Array]:
+    X = datasets.digits().X
+    return X, embed(X)
+
+
+def _sheet(name: str, embed: Callable[[Array], Array], folder: Path | None) -> tuple[Array, Array]:
+    """Embed the swiss roll or the s-curve, 5000 points."""
+    from sklearn import datasets as sklearn_datasets
+
+    X = getattr(sklearn_datasets, f"make_{name}")(5000, random_state=0)[0]
+    return X, embed(X)
+
+
+def _mnist(embed: Callable[[Array], Array], folder: Path | None) -> tuple[Array, Array]:
+    X = _mnist_points(None if folder is None else folder / MNIST_FILE)
+    return X, embed(X)
+
+
+@lru_cache(maxsize=1)
+def _mnist_points(path: Path | None) -> Array:
+    """Random images, as 50 principal components; kept, for four maps want them."""
+    from sklearn.decomposition import PCA
+
+    if path is None or not path.is_file():
+        raise Unavailable(f"no file {path or MNIST_FILE}; name its folder with --data")
+    with np.load(path, allow_pickle=False) as file:
+        images = file["X_train"]
+    chosen = np.random.default_rng(0).choice(
+        len(images), min(MNIST_ROWS, len(images)), replace=False
+    )
+    pixels = images[chosen].reshape(len(chosen), -1) / 255.0
+    n_components = min(50, *pixels.shape)
+    return np.asarray(PCA(n_components, random_state=0).fit_transform(pixels))
+
+
+def _tsne(X: Array) -> Array:
+    from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    with threadpool_limits(1):  # the same map on every number of cores
+        return np.asarray(TSNE(random_state=0).fit_transform(X), dtype=np.float64)
+
+
+def _umap(X: Array) -> Array:
+    if find_spec("umap") is None:
+        raise Unavailable("umap-learn is not installed: pip install outsample[bench]")
+    import umap
+
+    reducer: Any = umap.UMAP(random_state=0, n_jobs=1)
+    return np.asarray(reducer.fit_transform(X), dtype=np.float64)
+
+
+def _isomap(X: Array, **parameters: int) -> Array:
+    from sklearn.manifold import Isomap
+
+    return np.asarray(Isomap(**parameters).fit_transform(X))
+
+
+def _lle(X: Array) -> Array:
+    from sklearn.manifold import LocallyLinearEmbedding
+
+    return np.asarray(LocallyLinearEmbedding(n_neighbors=12, random_state=0).fit_transform(X))
+
+
+_isomap_15, _isomap_10 = partial(_isomap, n_neighbors=15), partial(_isomap, n_neighbors=10)
+_isomap_5d = partial(_isomap, n_components=5)
+
+MAPS: tuple[MapSpec, ...] = (
+    MapSpec("sphere-900", "sphere, 900", "sphere", 1e-5, partial(_sphere, 30), 0.15),
+    MapSpec("sphere-2500", "sphere, 2500", "sphere", 3e-6, partial(_sphere, 50), 0.2),
+    MapSpec("digits-tsne", "digits t-SNE", "tsne", 0.0255, partial(_digits, _tsne), 0.35),
+    MapSpec("digits-umap", "digits UMAP", "umap", 0.0135, partial(_digits, _umap), 0.6),
+    MapSpec("digits-isomap", "digits Isomap", "isomap", 0.081, partial(_digits, _isomap), 0.3),
+    MapSpec(
+        "digits-isomap-5d", "digits Isomap 5-D", "isomap", 0.105, partial(_digits, _isomap_5d), 0.3
+    ),
+    MapSpec(
+        "digits-diffusion", "digits diffusion 5-D", "diffusion", 0.017,
+        partial(_digits, diffusion_map), 0.4,
+    ),
+    MapSpec(
+        "swiss-isomap", "swiss roll Isomap", "isomap", 0.0033,
+        partial(_sheet, "swiss_roll", _isomap_15), 0.45,
+    ),
+    MapSpec(
+        "swiss-lle", "swiss roll LLE", "lle", 0.0001, partial(_sheet, "swiss_roll", _lle), 0.4
+    ),
+    MapSpec(
+        "s-isomap", "s-curve Isomap", "isomap", 0.0031,
+        partial(_sheet, "s_curve", _isomap_15), 0.45,
+    ),
+    MapSpec("mnist-tsne", "MNIST t-SNE", "tsne", None, partial(_mnist, _tsne), 2.5),
+    MapSpec("mnist-umap", "MNIST UMAP", "umap", None, partial(_mnist, _umap), 3.5),
+    MapSpec("mnist-isomap", "MNIST Isomap", "isomap", None, partial(_mnist, _isomap_10), 3.0),
+    MapSpec(
+        "mnist-diffusion", "MNIST diffusion 5-D", "diffusion", None,
+        partial(_mnist, diffusion_map), 3.0,
+    ),
+)  # fmt: skip
+"""The benchmark, from the cheapest map to the dearest."""
+
+QUICK = ("sphere-900", "digits-isomap", "digits-diffusion")
+"""Maps of the short run."""

@@ -1,0 +1,144 @@
+"""Small data sets of the examples, the experiments and the tests.
+
+Nothing is downloaded: the sphere is computed and the digits come with scikit-learn.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Digits", "Sphere", "digits", "random_angles", "sphere", "sphere_map"]
+
+Array = NDArray[np.float64]
+
+
+class Sphere(NamedTuple):
+    """A grid of angles, its images on the sphere, and the grid's step."""
+
+    X: Array
+    """Angles (phi, theta), shape (n, 2)."""
+    Y: Array
+    """Images on the unit sphere, shape (n, 3)."""
+    step: float
+    """Distance of two neighbouring grid points, the paper's natural unit of radius."""
+
+
+class Digits(NamedTuple):
+    """Handwritten digits: one row of 64 pixels each, and the digit it shows."""
+
+    X: Array
+    """Grey values from 0 to 16, shape (n, 64)."""
+    labels: NDArray[np.int64]
+    """The digit shown, shape (n,)."""
+
+
+def sphere_map(angles: ArrayLike) -> Array:
+    r"""Map spherical coordinates onto the unit sphere.
+
+    .. math:: \psi(\phi, \theta) =
+        (\sin\phi \cos\theta, \sin\phi \sin\theta, \cos\phi)
+
+    Parameters
+    ----------
+    angles : array-like of shape (q, 2)
+        Pairs (phi, theta) in radians; phi is measured from the north pole.
+
+    Returns
+    -------
+    ndarray of shape (q, 3)
+        Points of norm one.
+
+    References
+    ----------
+    The map of Section 7.1 of the paper.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from outsample.lab.datasets import sphere_map
+    >>> sphere_map([[0.0, 0.0], [np.pi / 2, np.pi / 2]]).round(6)
+    array([[0., 0., 1.],
+           [0., 1., 0.]])
+    """
+    points = np.asarray(angles, dtype=np.float64)
+    if points.ndim != 2 or points.shape[1] != 2:
+        raise ValueError(f"angles must have shape (q, 2), got {points.shape}")
+    phi, theta = points.T
+    return np.column_stack([np.sin(phi) * np.cos(theta), np.sin(phi) * np.sin(theta), np.cos(phi)])
+
+
+def sphere(n_per_axis: int = 30) -> Sphere:
+    """Return the training set of the paper's sphere example.
+
+    Parameters
+    ----------
+    n_per_axis : int, default=30
+        Points on each axis of the square [0, pi] x [0, pi]. The paper has 30 and 50,
+        that is 900 and 2500 points.
+
+    Returns
+    -------
+    Sphere
+        `X` of shape (n_per_axis**2, 2), `Y` of shape (n_per_axis**2, 3), and `step`.
+
+    Examples
+    --------
+    >>> from outsample.lab.datasets import sphere
+    >>> data = sphere(30)
+    >>> data.X.shape, data.Y.shape, round(data.step, 4)
+    ((900, 2), (900, 3), 0.1083)
+    """
+    if n_per_axis < 2:
+        raise ValueError(f"n_per_axis must be at least 2, got {n_per_axis}")
+    axis = np.linspace(0.0, np.pi, n_per_axis)
+    X = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
+    return Sphere(X, sphere_map(X), np.pi / (n_per_axis - 1))
+
+
+def random_angles(n: int = 100, seed: int = 0) -> Array:
+    """Draw new points for the sphere example, uniform on the square of angles.
+
+    Parameters
+    ----------
+    n : int, default=100
+        How many points.
+    seed : int, default=0
+        Equal seeds give equal points.
+
+    Returns
+    -------
+    ndarray of shape (n, 2)
+        Angles in [0, pi].
+
+    Examples
+    --------
+    >>> from outsample.lab.datasets import random_angles
+    >>> random_angles(3, seed=1).round(3)
+    array([[1.608, 2.986],
+           [0.453, 2.98 ],
+           [0.98 , 1.33 ]])
+    """
+    return np.random.default_rng(seed).uniform(0.0, np.pi, size=(n, 2))
+
+
+def digits() -> Digits:
+    """Return the 1797 handwritten digits that come with scikit-learn.
+
+    Returns
+    -------
+    Digits
+        `X` of shape (1797, 64) and `labels` of shape (1797,).
+
+    Examples
+    --------
+    >>> from outsample.lab.datasets import digits
+    >>> X, labels = digits()
+    >>> X.shape, labels[:5].tolist()
+    ((1797, 64), [0, 1, 2, 3, 4])
+    """
+    # Inside the function: everything else in this module works at the price of numpy alone.
+    from sklearn.datasets import load_digits
+
+    X, labels = load_digits(return_X_y=True)
+    return Digits(np.asarray(X, dtype=np.float64), np.asarray(labels, dtype=np.int64))

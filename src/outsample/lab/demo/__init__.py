@@ -1,0 +1,1 @@
+"""What ``outsample demo`` shows."""

@@ -1,0 +1,111 @@
+"""Do they belong? Digits that the map has not seen, and images that are no digits.
+
+The detector learns from four fifths of the digits. New digits should pass, but for the false alarms
+that were agreed on; images that nobody wrote should not.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
+
+from outsample import NoveltyDetector
+from outsample.lab.demo.digits_map import split
+from outsample.lab.novelty.splits import KINDS
+from outsample.report.page import Section, Table
+
+__all__ = ["ALPHA", "Row", "run", "section"]
+
+ALPHA = 0.05
+"""Share of false alarms asked for."""
+NEW = "new digits"
+TITLES = {
+    NEW: "Digits the detector has not seen",
+    "constant": "One grey value all over",
+    "times-10": "Digits, ten times too bright",
+    "noise": "Noise",
+    "permuted": "Digits with shuffled pixels",
+}
+
+
+class Row(NamedTuple):
+    """One kind of image."""
+
+    kind: str
+    n_images: int
+    flagged: float
+    """Share with a p-value of at most `ALPHA`."""
+    median: float
+    """Median p-value."""
+    area: float | None
+    """Area under the ROC curve against the new digits; None for these themselves."""
+
+
+def run(X: NDArray[np.float64], seed: int = 0) -> list[Row]:
+    """Learn from some digits, and judge others and junk.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, 64)
+        Digits.
+    seed : int, default=0
+        Chooses the fifth that is new, and the junk.
+
+    Returns
+    -------
+    list of Row
+        The new digits first.
+    """
+    hidden = split(len(X), seed)
+    X = X / X.max()
+    detector = NoveltyDetector(alpha=ALPHA).fit(X[~hidden])
+    rng = np.random.default_rng(seed)
+    images = {NEW: X[hidden]} | {kind: make(X[hidden], rng) for kind, make in KINDS.items()}
+    normal = detector.abnormality(X[hidden])
+    return [_row(detector, kind, batch, normal) for kind, batch in images.items()]
+
+
+def _row(
+    detector: NoveltyDetector, kind: str, images: NDArray[np.float64], normal: NDArray[np.float64]
+) -> Row:
+    p, area = detector.p_values(images), None
+    if kind != NEW:
+        scores = np.concatenate([normal, detector.abnormality(images)])
+        labels = np.repeat([0, 1], [len(normal), len(images)])
+        area = float(roc_auc_score(labels, scores))
+    return Row(kind, len(images), float((p <= ALPHA).mean()), float(np.median(p)), area)
+
+
+def section(rows: Sequence[Row]) -> Section:
+    """Show the table on a page.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        What `run` returned.
+
+    Returns
+    -------
+    Section
+        A part of a page.
+    """
+    normal = rows[0]
+    table = Table(
+        ("Images", "How many", "Called strange", "Median p-value", "ROC area"),
+        [
+            (TITLES[row.kind], str(row.n_images), f"{row.flagged:.1%}", f"{row.median:.2g}",
+             "" if row.area is None else f"{row.area:.3f}")
+            for row in rows
+        ],
+        "ROC area: how well the abnormality tells these from the new digits; 1 is without fault.",
+        frozenset({0}),
+    )  # fmt: skip
+    words = [
+        "A map has a place for everything, also for what does not belong on it. NoveltyDetector()"
+        " learned four fifths of the digits and judges the rest, and images that nobody wrote."
+        f" A p-value of at most {ALPHA:g} counts as strange; of ordinary points that should be"
+        f" about {ALPHA:.0%}, and of the new digits it is {normal.flagged:.1%}."
+    ]
+    return Section("Does it belong?", words, [table])

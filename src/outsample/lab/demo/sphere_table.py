@@ -1,0 +1,250 @@
+"""Table 7.1: the sphere, three weightings, two grids.
+
+The paper does not print its radii. One rule for both grids, in units of the grid step h,
+puts all six means at or under the printed ones: neighbours within 2.3 h, tangents from
+images within 1.5 h, c = 2.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outsample import PCAExtension, plots
+from outsample.lab.datasets import Sphere, random_angles, sphere, sphere_map
+from outsample.lab.methods import DEFAULTS, REFERENCE, TITLES, errors, place, reference
+from outsample.report.page import Picture, Section, Table
+
+__all__ = ["PAPER", "Example", "Row", "best", "example", "met", "methods", "run", "section"]
+
+PAPER: dict[tuple[str, int], float] = {
+    ("distance", 900): 1.04e-2,
+    ("tangent", 900): 8.08e-3,
+    ("local_tangent", 900): 6.14e-3,
+    ("distance", 2500): 6.01e-3,
+    ("tangent", 2500): 4.45e-3,
+    ("local_tangent", 2500): 3.17e-3,
+}
+"""Mean errors printed in Table 7.1, by weighting and number of training points."""
+
+MAGNIFY = 5
+"""Errors on the sphere are drawn this much longer; at their own length nobody would see them."""
+
+WEIGHTINGS = ("distance", "tangent", "local_tangent")
+
+
+class Row(NamedTuple):
+    """One line of the table."""
+
+    method: str
+    n_points: int
+    error: float
+    """Mean error of the new points, averaged over the seeds."""
+    spread: float
+    """Standard deviation of the mean error from seed to seed."""
+    paper: float | None
+    """The paper's mean error, None where the paper has no such row."""
+
+
+class Example(NamedTuple):
+    """One draw of new points, placed by one method."""
+
+    method: str
+    training: NDArray[np.float64]
+    """Images of the grid, shape (n, 3)."""
+    truth: NDArray[np.float64]
+    """True images of the new points, shape (q, 3)."""
+    placed: NDArray[np.float64]
+    """Where the method put them."""
+    bound: NDArray[np.float64] | None
+    """The method's own bound of each error; None for methods that have none."""
+
+    @property
+    def errors(self) -> NDArray[np.float64]:
+        """Distance of each placed point from its true image."""
+        return errors(self.placed, self.truth)
+
+
+def methods(step: float) -> dict[str, Any]:
+    """Return the unfitted estimators of the table by name, for a grid of this step."""
+    paper = {
+        name: PCAExtension(
+            radius=2.3 * step,
+            tangent_radius=1.5 * step,
+            curvature=2,
+            weighting=name,
+            order=0,
+            loss="squared",
+        )
+        for name in WEIGHTINGS
+    }
+    return {REFERENCE: reference(), **paper, DEFAULTS: PCAExtension()}
+
+
+def run(
+    n_per_axis: Sequence[int] = (30, 50),
+    n_new: int = 100,
+    n_seeds: int = 8,
+    on_row: Callable[[Row], None] | None = None,
+) -> list[Row]:
+    """Measure the error of each method on each grid.
+
+    Parameters
+    ----------
+    n_per_axis : sequence of int, default=(30, 50)
+        Grids, by points on an axis.
+    n_new : int, default=100
+        New points of one seed.
+    n_seeds : int, default=8
+        Draws of new points.
+    on_row : callable, optional
+        Called with each row as soon as it is known.
+
+    Returns
+    -------
+    list of Row
+        For each grid the reference, the paper's three weightings and the defaults.
+
+    Examples
+    --------
+    >>> from outsample.lab.demo import sphere_table as sphere
+    >>> rows = sphere.run(n_per_axis=(10,), n_new=20, n_seeds=2)
+    >>> [row.method for row in rows][1:4]
+    ['distance', 'tangent', 'local_tangent']
+    """
+    rows = []
+    for size in n_per_axis:
+        data = sphere(size)
+        for name, estimator in methods(data.step).items():
+            row = _row(name, estimator, data, n_new, n_seeds)
+            rows.append(row)
+            if on_row is not None:
+                on_row(row)
+    return rows
+
+
+def _row(name: str, estimator: Any, data: Sphere, n_new: int, n_seeds: int) -> Row:
+    """Fit once, place every draw in one batch, and average draw by draw."""
+    draws = np.concatenate([random_angles(n_new, seed) for seed in range(n_seeds)])
+    placed = place(estimator.fit(data.X, data.Y), draws)
+    means = errors(placed, sphere_map(draws)).reshape(n_seeds, n_new).mean(axis=1)
+    n = len(data.X)
+    return Row(name, n, float(means.mean()), float(means.std()), PAPER.get((name, n)))
+
+
+def example(
+    method: str = "distance", n_per_axis: int = 30, n_new: int = 100, seed: int = 0
+) -> Example:
+    """Place one draw of new points with one method of the table.
+
+    Parameters
+    ----------
+    method : str, default="distance"
+        A name of `methods`.
+    n_per_axis, n_new, seed : int
+        The grid and the draw, as in `run`.
+
+    Returns
+    -------
+    Example
+        Training images, true images of the new points, and where they were placed; for our
+        methods also the bound of each error.
+    """
+    data = sphere(n_per_axis)
+    new = random_angles(n_new, seed)
+    fitted = methods(data.step)[method].fit(data.X, data.Y)
+    if not hasattr(fitted, "place"):
+        return Example(method, data.Y, sphere_map(new), place(fitted, new), None)
+    placement = fitted.place(new)
+    return Example(method, data.Y, sphere_map(new), placement.coordinates, placement.bound)
+
+
+def best(rows: Sequence[Row], n_points: int) -> str:
+    """Return the name of our method with the smallest error on one grid."""
+    ours = [row for row in rows if row.n_points == n_points and row.method != REFERENCE]
+    return min(ours, key=lambda row: row.error).method
+
+
+def met(rows: Sequence[Row]) -> tuple[int, int]:
+    """Count the paper's numbers that are reached, and all it prints for these grids."""
+    printed = [(row.error, row.paper) for row in rows if row.paper is not None]
+    return sum(error <= paper for error, paper in printed), len(printed)
+
+
+def section(rows: Sequence[Row], examples: Sequence[Example], *, pictures: bool = True) -> Section:
+    """Show the table and the examples on a page; pictures need matplotlib.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        What `run` returned.
+    examples : sequence of Example
+        Draws to show; the bound is reported for the last one.
+    pictures : bool, default=True
+        Whether to draw.
+
+    Returns
+    -------
+    Section
+        A part of a page.
+    """
+    grids = sorted({row.n_points for row in rows})
+    names = list(dict.fromkeys(row.method for row in rows))
+    found = {(row.method, row.n_points): row for row in rows}
+    table = Table(
+        ["Method", *(word for n in grids for word in (f"{n} points", "Paper"))],
+        [[TITLES[name], *(c for n in grids for c in _cells(found[name, n]))] for name in names],
+        "Mean distance from the true image, and its spread over draws of new points. The sphere"
+        " has radius 1.",
+        frozenset({len(names) - 1}),
+    )
+    reached, printed = met(rows)
+    verdict = f" {reached} of the {printed} printed errors are met or beaten." if printed else ""
+    shown = examples[-1]
+    held = 0 if shown.bound is None else int((shown.errors <= shown.bound).sum())
+    return Section(
+        "The paper's sphere",
+        [
+            "Table 7.1 of the paper: a grid of angles is mapped onto the sphere, and new points"
+            " are placed between the grid's. The three weightings are the paper's, with one rule"
+            f" for the radii on every grid.{verdict} The last row leaves everything to the"
+            " defaults.",
+            "Every placement comes with a bound of its error, from the steepest slope seen among"
+            f" the training points. For one draw it holds at {held} of {len(shown.truth)} points"
+            f" ({TITLES[shown.method]}).",
+        ],
+        [table],
+        _pictures(rows, examples) if pictures else [],
+    )
+
+
+def _cells(row: Row) -> tuple[str, str]:
+    """Return the error with its spread, and the paper's number or a dash."""
+    paper = "–" if row.paper is None else f"{row.paper:.2e}"
+    return f"{row.error:.2e} ± {row.spread:.0e}", paper
+
+
+def _pictures(rows: Sequence[Row], examples: Sequence[Example]) -> list[Picture]:
+    """Draw one chart a grid, all on one scale of whole decades, then the examples."""
+    values = np.log10([value for row in rows for value in (row.error, row.paper) if value])
+    limits = float(10 ** np.floor(values.min())), float(10 ** np.ceil(values.max()))
+    pictures = []
+    for n in sorted({row.n_points for row in rows}):
+        part = [row for row in rows if row.n_points == n]
+        chart = plots.error_chart(
+            [TITLES[row.method] for row in part],
+            [row.error for row in part],
+            [row.paper for row in part],
+            title=f"{n} training points",
+            limits=limits,
+        )
+        pictures.append(Picture(chart, f"Mean errors on the sphere, {n} training points"))
+    for one in examples:
+        title = TITLES[one.method]
+        drawn = plots.placed_sphere(
+            one.training, one.truth, one.placed, title=title, magnify=MAGNIFY
+        )
+        caption = f"Errors are drawn {MAGNIFY} times longer than they are."
+        pictures.append(Picture(drawn, f"Sphere with new points placed by: {title}", caption))
+    return pictures

@@ -1,0 +1,1 @@
+"""Strange rows among normal ones, beside other detectors, on sets of every kind."""

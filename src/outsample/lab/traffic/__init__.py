@@ -1,0 +1,1 @@
+"""Minutes of network traffic: DARPA 1998, or simulated."""

@@ -1,0 +1,199 @@
+"""What connections add up to, minute by minute: the 14 features of network traffic.
+
+Names become integers once, on the way in; everything after that is sorting and counting arrays.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["DAY_LENGTH", "FEATURES", "Connection", "MinuteTable", "minute_table"]
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+Connection = tuple[int, str, str, str, int]
+"""Stamp (a minute number; a day is `DAY_LENGTH` of them), source, destination, label, how many."""
+
+FEATURES = (
+    "n_conn",
+    "n_src",
+    "n_dst",
+    "n_pair",
+    "max_conn_per_src",
+    "max_conn_per_dst",
+    "max_conn_per_pair",
+    "max_fanout",
+    "max_fanin",
+    "src_entropy",
+    "dst_entropy",
+    "n_inbound",
+    "n_outbound",
+    "n_dst_inside",
+)
+DAY_LENGTH = 24 * 60
+INSIDE = "172.016."
+NORMAL = "-"
+CELL = np.dtype([(name, np.int64) for name in ("stamp", "source", "destination", "label", "n")])
+
+
+class MinuteTable(NamedTuple):
+    """Connections counted, a row a minute; minutes without any are rows of zeros."""
+
+    stamps: Ints
+    """All minutes from the first to the last with a connection of each day, shape (q,)."""
+    X: Array
+    """The counts, columns in the order of `FEATURES`, shape (q, 14)."""
+    attacks: NDArray[np.str_]
+    """``"name:count"`` joined by ``";"``, most frequent first, shape (q,)."""
+    n_attack: Ints
+    """Connections with a label other than ``"-"``, shape (q,)."""
+
+
+class _Ends(NamedTuple):
+    """How connections spread over sources, or over destinations; each of shape (q,)."""
+
+    distinct: NDArray[Any]
+    most: NDArray[Any]
+    most_partners: NDArray[Any]
+    entropy: NDArray[Any]
+
+
+def minute_table(connections: Iterable[Connection]) -> MinuteTable:
+    r"""Count connections by the minute.
+
+    Parameters
+    ----------
+    connections : iterable of (int, str, str, str, int)
+        Stamp, source address, destination address, label, and how many such connections.
+        Addresses of 172.016.* are inside; label ``"-"`` is normal.
+
+    Returns
+    -------
+    MinuteTable
+        Rows in order of time; of no connections, no rows.
+
+    Notes
+    -----
+    An entropy is that of the connections' sources or destinations within the minute, in bits:
+    :math:`-\sum_i p_i \log_2 p_i` with :math:`p_i` the share of address i.
+
+    Examples
+    --------
+    >>> from outsample.lab.traffic.features import FEATURES, minute_table
+    >>> inside, outside, other = "172.016.112.020", "192.000.002.010", "192.000.002.011"
+    >>> table = minute_table([
+    ...     (480, inside, outside, "-", 2), (480, inside, other, "-", 2),
+    ...     (482, outside, inside, "pod", 9),
+    ... ])
+    >>> table.X[:, FEATURES.index("n_conn")].tolist(), table.attacks.tolist()
+    ([4.0, 0.0, 9.0], ['', '', 'pod:9'])
+    >>> table.X[0, [FEATURES.index("max_fanout"), FEATURES.index("dst_entropy")]].tolist()
+    [2.0, 1.0]
+    """
+    addresses: dict[str, int] = {}
+    labels = {NORMAL: 0}
+    encoded = (
+        (
+            stamp,
+            addresses.setdefault(source, len(addresses)),
+            addresses.setdefault(destination, len(addresses)),
+            labels.setdefault(label, len(labels)),
+            n,
+        )
+        for stamp, source, destination, label, n in connections
+    )
+    cells = np.fromiter(encoded, dtype=CELL)
+    stamps = _all_minutes(cells["stamp"])
+    row = np.searchsorted(stamps, cells["stamp"])
+    inside = np.array([address.startswith(INSIDE) for address in addresses], dtype=bool)
+    attack = cells["label"] > 0
+    return MinuteTable(
+        stamps,
+        _features(row, cells["source"], cells["destination"], cells["n"], inside, len(stamps)),
+        _attack_texts(
+            row[attack], cells["label"][attack], cells["n"][attack], list(labels), stamps
+        ),
+        np.bincount(row, cells["n"] * attack, len(stamps)).astype(np.int64),
+    )
+
+
+def _all_minutes(stamps: Ints) -> Ints:
+    """Return every minute from the first to the last stamp of each day."""
+    found = np.unique(stamps)
+    _, first = np.unique(found // DAY_LENGTH, return_index=True)
+    last = np.append(first, len(found))[1:] - 1
+    spans = [np.arange(found[a], found[b] + 1) for a, b in zip(first, last, strict=True)]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *spans])
+
+
+def _features(
+    row: Ints, source: Ints, destination: Ints, n: Ints, inside: NDArray[np.bool_], n_rows: int
+) -> Array:
+    """Return the features of every row; arrays hold an entry a group of equal connections."""
+    # The same pair may come under several labels: merge, so that a pair is there once a minute.
+    size = len(inside) + 1
+    key, where = np.unique((row * size + source) * size + destination, return_inverse=True)
+    n = np.bincount(where, n, len(key))
+    row, source, destination = key // size**2, key // size % size, key % size
+    by_source = _ends(row, source, n, size, n_rows)
+    by_destination = _ends(row, destination, n, size, n_rows)
+    inbound = inside[destination] & ~inside[source]
+    outbound = inside[source] & ~inside[destination]
+    into = np.unique((row * size + destination)[inside[destination]]) // size
+    columns = {
+        "n_conn": np.bincount(row, n, n_rows),
+        "n_src": by_source.distinct,
+        "n_dst": by_destination.distinct,
+        "n_pair": np.bincount(row, minlength=n_rows),
+        "max_conn_per_src": by_source.most,
+        "max_conn_per_dst": by_destination.most,
+        "max_conn_per_pair": _largest(row, n, n_rows),
+        "max_fanout": by_source.most_partners,
+        "max_fanin": by_destination.most_partners,
+        "src_entropy": by_source.entropy,
+        "dst_entropy": by_destination.entropy,
+        "n_inbound": np.bincount(row, n * inbound, n_rows),
+        "n_outbound": np.bincount(row, n * outbound, n_rows),
+        "n_dst_inside": np.bincount(into, minlength=n_rows),
+    }
+    return np.column_stack([columns[name] for name in FEATURES]).astype(np.float64)
+
+
+def _ends(row: Ints, address: Ints, n: NDArray[Any], size: int, n_rows: int) -> _Ends:
+    """Return how a minute's connections spread over addresses; an entry a pair and minute."""
+    key, where = np.unique(row * size + address, return_inverse=True)
+    at, count = key // size, np.bincount(where, n, len(key))
+    share = count / np.bincount(at, count, n_rows)[at]
+    # Add up from small to large: else the last bit would hang on the order of the addresses,
+    # and with it on which other days were read.
+    order = np.lexsort((count, at))
+    return _Ends(
+        np.bincount(at, minlength=n_rows),
+        _largest(at, count, n_rows),
+        _largest(at, np.bincount(where, minlength=len(key)), n_rows),
+        np.bincount(at, (-share * np.log2(share))[order], n_rows),
+    )
+
+
+def _largest(row: Ints, values: NDArray[Any], n_rows: int) -> NDArray[Any]:
+    """Return the largest value of each row, zero where there is none."""
+    result = np.zeros(n_rows, dtype=values.dtype)
+    np.maximum.at(result, row, values)
+    return result
+
+
+def _attack_texts(
+    row: Ints, label: Ints, n: Ints, names: list[str], stamps: Ints
+) -> NDArray[np.str_]:
+    """Return ``name:count;...`` of every row, most frequent first, then by name."""
+    key, where = np.unique(row * len(names) + label, return_inverse=True)
+    groups = zip(key.tolist(), np.bincount(where, n, len(key)).tolist(), strict=True)
+    found: defaultdict[int, list[tuple[int, str]]] = defaultdict(list)
+    for k, count in groups:
+        found[k // len(names)].append((-int(count), names[k % len(names)]))
+    texts = [";".join(f"{name}:{-n}" for n, name in sorted(found[i])) for i in range(len(stamps))]
+    return np.array(texts, dtype=np.str_)

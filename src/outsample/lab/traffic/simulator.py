@@ -1,0 +1,227 @@
+"""Made-up network traffic: the connections of a day on a base, with attacks planted in it.
+
+A day is 22 hours from 08:00, as the recordings of the DARPA 1998 evaluation were: people browse,
+mail comes and goes, a monitor polls a router every minute, one machine copies its files at night.
+The hourly shape and the sizes were set by eye against 20 July 1998 of those recordings; no line
+of them is in here, and the outside addresses are of the ranges kept for examples and test beds.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+
+__all__ = ["SIMULATED_DAYS", "simulated_connections"]
+
+Day = Counter[tuple[str, str, int, str]]
+Attack = Callable[[np.random.Generator, Day, int], None]
+
+HOURS = 22
+# How busy people are, hour by hour from 08:00; at night only machines are awake.
+ACTIVITY = np.r_[0.7, 1.1, 1, 1, 0.95, 0.9, 1, 1, 0.8, 0.4, 0.13, 0.13, 0.1, np.full(9, 0.004)]
+
+WORKSTATIONS = [f"172.016.{112 + i % 6}.{20 + 7 * i:03d}" for i in range(20)]
+STATIONS = [f"192.000.002.{10 + i:03d}" for i in range(10)]
+SITES = [f"198.051.100.{i:03d}" for i in range(256)] + [f"203.000.113.{i:03d}" for i in range(256)]
+# A few sites get most visits, as everywhere.
+VISITS = np.cumsum(1.0 / np.arange(1.0, len(SITES) + 1.0))
+SERVER, NAME_SERVER, VICTIM = "172.016.114.050", "172.016.112.020", "172.016.112.050"
+MONITOR, ROUTER, RESOLVER, BACKUP = (f"192.168.001.{i:03d}" for i in (30, 1, 10, 20))
+
+
+def _activity(rng: np.random.Generator) -> np.ndarray:
+    """Return a busyness for each minute: the hourly shape, with noise that lasts some minutes."""
+    shape = np.repeat(ACTIVITY, 60)
+    noise = np.zeros(len(shape))
+    for i in range(1, len(noise)):
+        noise[i] = 0.85 * noise[i - 1] + 0.4 * rng.standard_normal()
+    return shape * np.exp(noise)
+
+
+def _machines(rng: np.random.Generator, day: Day) -> None:
+    """Add what runs by itself: polls, replies now and then, and the copy at night."""
+    for minute in range(60 * HOURS):
+        day[MONITOR, ROUTER, minute, "-"] += 12 - int(rng.random() < 0.1)
+        if rng.random() < 0.17:
+            day[ROUTER, MONITOR, minute, "-"] += 1
+        if rng.random() < 0.14:
+            day[ROUTER, "255.255.255.255", minute, "-"] += 1
+    start = int(rng.integers(1020, 1080))
+    for minute in range(start, start + 5):
+        day[BACKUP, RESOLVER, minute, "-"] += 1 + int(rng.integers(1, 5))
+    day[BACKUP, RESOLVER, start + 2, "-"] += int(rng.integers(400, 560))
+
+
+def _starts(rng: np.random.Generator, n: int) -> list[int]:
+    """Return n minutes spread over the day as people are busy.
+
+    One is drawn from each n-th of the day's activity: drawn freely, whole hours would be empty.
+    """
+    busy = np.cumsum(np.repeat(ACTIVITY, 60))
+    minutes: list[int] = np.searchsorted(
+        busy / busy[-1], (np.arange(n) + rng.random(n)) / n
+    ).tolist()
+    return minutes
+
+
+def _browse(rng: np.random.Generator, day: Day, client: str, start: int) -> None:
+    """Add a session: for some dozens of minutes somebody inside loads pages of sites outside.
+
+    A page of many pictures is many connections in a minute, so their number has a heavy tail.
+    """
+    length = 8 + int(rng.exponential(38.0))
+    site = 0
+    for minute in range(start, min(start + length, 60 * HOURS)):
+        if rng.random() < 0.3:
+            continue  # reading
+        for _ in range(rng.geometric(0.55)):
+            if rng.random() < 0.8:
+                site = int(np.searchsorted(VISITS, VISITS[-1] * rng.random()))
+            pictures = rng.lognormal(2.5, 0.65) if rng.random() < 0.36 else rng.exponential(1.0)
+            day[client, SITES[site], minute, "-"] += 1 + int(pictures)
+
+
+def _visit(rng: np.random.Generator, day: Day, client: str, start: int) -> None:
+    """Add a session of somebody outside on the base's own server, which has fewer pictures."""
+    for minute in range(start, min(start + 8 + int(rng.exponential(20.0)), 60 * HOURS)):
+        if rng.random() < 0.7:
+            day[client, SERVER, minute, "-"] += 1 + int(rng.lognormal(1.2, 0.8))
+
+
+def _people(rng: np.random.Generator, day: Day) -> None:
+    """Add the browsing of both sides of the gate."""
+    for start in _starts(rng, 84):
+        # Some people browse more than others.
+        _browse(rng, day, WORKSTATIONS[int(len(WORKSTATIONS) * rng.random() ** 1.3)], start)
+    for start in _starts(rng, 12):
+        _visit(rng, day, STATIONS[rng.integers(10)], start)
+
+
+def _mail(rng: np.random.Generator, day: Day) -> None:
+    """Add letters, most to one reader and some to many, and the names looked up for them."""
+    busy = _activity(rng)
+    for minute in range(60 * HOURS):
+        for _ in range(rng.poisson(1.6 * busy[minute])):
+            sender, n_readers = STATIONS[rng.integers(10)], rng.geometric(0.6)
+            for reader in rng.choice(14, size=min(n_readers, 14), replace=False):
+                day[sender, WORKSTATIONS[reader], minute, "-"] += rng.geometric(0.85)
+        for _ in range(rng.poisson(0.7 * busy[minute])):
+            sender, reader = WORKSTATIONS[rng.integers(14)], STATIONS[rng.integers(10)]
+            day[sender, reader, minute, "-"] += rng.geometric(0.8)
+        if rng.random() < 0.6 * busy[minute]:
+            day[NAME_SERVER, RESOLVER, minute, "-"] += rng.geometric(0.35)
+        if rng.random() < 0.4 * busy[minute]:
+            day[RESOLVER, NAME_SERVER, minute, "-"] += rng.geometric(0.5)
+
+
+def _flood(label: str, minutes: int, low: int, high: int, n_victims: int = 1) -> Attack:
+    """Return an attack of one source on few hosts: `low` to `high` connections a minute."""
+
+    def attack(rng: np.random.Generator, day: Day, start: int) -> None:
+        source = f"198.018.000.{int(rng.integers(1, 255)):03d}"
+        for minute in range(start, start + minutes):
+            for victim in [VICTIM, SERVER, NAME_SERVER][:n_victims]:
+                day[source, victim, minute, label] += int(rng.integers(low, high))
+
+    return attack
+
+
+def _smurf(n_sources: int) -> Attack:
+    """Return an attack of very many sources on one host, a connection each."""
+
+    def attack(rng: np.random.Generator, day: Day, start: int) -> None:
+        for i in range(n_sources):
+            # The last answers straggle into the next minute.
+            minute = start + int(i > 0.99 * n_sources)
+            day[f"198.019.{i // 250:03d}.{i % 250:03d}", SERVER, minute, "smurf"] += 1
+
+    return attack
+
+
+def _ipsweep(minutes: int, n_hosts: int) -> Attack:
+    """Return a search for hosts: one source tries `n_hosts` addresses a minute, in order."""
+
+    def attack(rng: np.random.Generator, day: Day, start: int) -> None:
+        source = STATIONS[rng.integers(10)]
+        for i in range(minutes * n_hosts):
+            target = f"172.016.{112 + i // 250:03d}.{1 + i % 250:03d}"
+            day[source, target, start + i // n_hosts, "ipsweep"] += 1
+
+    return attack
+
+
+# What can hardly show in counts (one or two connections) is in the script on purpose.
+ATTACKS: dict[str, Attack] = {
+    "break-in multihop": _flood("multihop", 1, 2, 3),
+    "break-in ps": _flood("ps", 1, 1, 3),
+    "break-in syslog": _flood("syslog", 1, 1, 2),
+    "pod": _flood("pod", 1, 400, 460),
+    "teardrop": _flood("teardrop", 1, 200, 201),
+    "neptune": _flood("neptune", 20, 2600, 6000),
+    "satan": _flood("satan", 4, 900, 1300, n_victims=2),
+    "portsweep": _flood("portsweep", 1, 100, 130),
+    "slow portsweep": _flood("portsweep", 30, 1, 3),
+    "smurf": _smurf(7000),
+    "small smurf": _smurf(270),
+    "ipsweep": _ipsweep(1, 250),
+    "slow ipsweep": _ipsweep(20, 12),
+}
+SCRIPTS: dict[str, dict[int, str]] = {
+    "simulated-1": {},
+    "simulated-2": {
+        79: "break-in multihop",
+        171: "portsweep",
+        409: "pod",
+        488: "teardrop",
+        526: "break-in syslog",
+        552: "break-in ps",
+        553: "break-in ps",
+    },
+    "simulated-3": {
+        40: "small smurf",
+        130: "neptune",
+        200: "slow portsweep",
+        240: "smurf",
+        300: "ipsweep",
+        350: "slow ipsweep",
+        430: "satan",
+        500: "pod",
+        560: "teardrop",
+        610: "break-in ps",
+    },
+}
+SIMULATED_DAYS = tuple(SCRIPTS)
+
+
+def simulated_connections(day: str, seed: int = 0) -> Day:
+    """Return the connections of one made-up day.
+
+    Parameters
+    ----------
+    day : str
+        One of `SIMULATED_DAYS`: ``"simulated-1"`` has no attacks, ``"simulated-2"`` has seven
+        minutes of them, ``"simulated-3"`` has floods and sweeps.
+    seed : int, default=0
+        Equal seeds give equal days; every day draws from numbers of its own.
+
+    Returns
+    -------
+    Counter
+        Connections by (source, destination, minute from 08:00, label); label ``"-"`` is normal.
+
+    Examples
+    --------
+    >>> from outsample.lab.traffic.simulator import simulated_connections
+    >>> day = simulated_connections("simulated-2")
+    >>> sorted({label for _, _, _, label in day})
+    ['-', 'multihop', 'pod', 'portsweep', 'ps', 'syslog', 'teardrop']
+    """
+    if day not in SCRIPTS:
+        raise ValueError(f"day must be one of {SIMULATED_DAYS}, got {day!r}")
+    rng = np.random.default_rng([seed, SIMULATED_DAYS.index(day)])
+    connections: Day = Counter()
+    for part in (_machines, _people, _mail):
+        part(rng, connections)
+    for start, name in SCRIPTS[day].items():
+        ATTACKS[name](rng, connections, start)
+    return connections

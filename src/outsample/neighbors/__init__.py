@@ -1,0 +1,1 @@
+"""Who is near: exact search, neighbourhoods, graphs of neighbours, local PCA."""

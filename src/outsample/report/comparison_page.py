@@ -1,0 +1,91 @@
+"""What `outsample compare --out` writes: the rows as JSON and CSV, and a page that shows them."""
+
+import csv
+import json
+import math
+import os
+from importlib.util import find_spec
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from outsample import plots
+from outsample.comparison.compare import Comparison
+from outsample.report.page import Picture, Section, Table, build_page, write_file, write_page
+
+__all__ = ["write_comparison"]
+
+CODE = """from outsample import compare
+
+rows = compare(X, Y)       # X: points, Y: your map of them
+print(rows)                # or pandas.DataFrame(rows)
+"""
+
+
+def write_comparison(
+    out_dir: str | os.PathLike[str], comparison: Comparison, facts: dict[str, Any]
+) -> list[Path]:
+    """Write ``compare.json``, ``compare.csv`` and ``compare.html``.
+
+    Parameters
+    ----------
+    out_dir : path-like
+        Folder of the files, made if missing.
+    comparison : Comparison
+        The rows.
+    facts : dict
+        What was compared: ``n_points``, ``n_columns``, ``n_components``, ``n_splits``, ``seed``.
+
+    Returns
+    -------
+    list of Path
+        The files.
+    """
+    folder = Path(out_dir)
+    records = [
+        {key: None if _is_nan(value) else value for key, value in record.items()}
+        for record in comparison.to_records()
+    ]
+    text = json.dumps(facts | {"rows": records}, indent=2, allow_nan=False) + "\n"
+    lines = StringIO()
+    writer = csv.DictWriter(lines, list(records[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return [
+        write_file(folder / "compare.json", text.encode()),
+        write_file(folder / "compare.csv", lines.getvalue().encode()),
+        write_page(folder / "compare.html", _page(comparison, facts)),
+    ]
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _page(comparison: Comparison, facts: dict[str, Any]) -> str:
+    best = comparison[0]
+    failed = [f"{row.name} failed. {row.failure}." for row in comparison if row.failure]
+    table = Table(
+        Comparison.header(),
+        [Comparison.cells(row) for row in comparison],
+        "Error: mean distance of a hidden point from its true image, over the root mean square"
+        " size of the map; +-: its spread over splits; median and 90 % quantile of the same"
+        " distances.",
+        frozenset() if best.failure else frozenset({0}),
+    )
+    pictures = []
+    if find_spec("matplotlib") is not None:
+        pictures = [Picture(plots.comparison(comparison), "Errors of the extensions, best first")]
+    shown = [] if best.failure else [(f"{best.error:.3g}", f"error of {best.name}, the best")]
+    return build_page(
+        "Which extension for this map?",
+        [
+            Section("Hold-out errors", failed, [table], pictures),
+            Section("The same in Python", code=CODE),
+        ],
+        lead=f"{facts['n_points']} points of {facts['n_columns']} columns, and their map of"
+        f" {facts['n_components']} dimensions. In {facts['n_splits']} random splits a fifth of the"
+        " images was hidden and placed again.",
+        facts=shown,
+        footer="Made by outsample compare on this computer.",
+    )

@@ -1,0 +1,1 @@
+"""How far to trust a place: error bars, bounds, planes, abnormality, conformal p-values."""
