@@ -35,6 +35,12 @@ from outsample import (
 
 FILE = Path(__file__).parent / "data" / "recording.npz"
 Answers = dict[str, np.ndarray]
+NAMES = {
+    "InverseDistance(power=2.0)": "distance",
+    "Tangent()": "tangent",
+    "LocalTangent()": "local_tangent",
+    "SplitTangent()": "split_tangent",
+}
 
 
 def machine() -> str:
@@ -112,12 +118,12 @@ def counts(n: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def words(weighting: Any) -> str:
     """Write a weighting the same way whether it was given by name or as an object."""
-    named = {InverseDistance(2.0): "distance"}
     if isinstance(weighting, str):
         return weighting
-    if callable(weighting) and hasattr(weighting, "__name__"):
-        return f"function {weighting.__name__}"
-    return named.get(weighting, repr(weighting))
+    function = getattr(weighting, "function", weighting)
+    if hasattr(function, "__name__"):
+        return f"function {function.__name__}"
+    return NAMES.get(repr(weighting), repr(weighting))
 
 
 def trial_words(placer: Any) -> str:
@@ -257,7 +263,7 @@ def cases() -> dict[str, Callable[[], Answers]]:
         from sklearn.manifold import Isomap
 
         X, _, Q = roll()
-        return transformed(Extended(Isomap(n_neighbors=8)), X, None, Q)
+        return transformed(Extended(Isomap(n_neighbors=8, eigen_solver="dense")), X, None, Q)
 
     found["roll Extended Isomap"] = isomap
     fixed = PCAExtension(weighting="tangent", n_neighbors=8, **paper)

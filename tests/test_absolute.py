@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reference
-from outsample import PCAExtension
-from outsample.placers.weights import InverseDistance
+from outsample import InverseDistance, PCAExtension
 from test_kernels import random_map
 
 WEIGHTINGS = {
@@ -26,7 +25,7 @@ every_weighting = pytest.mark.parametrize("name", WEIGHTINGS)
 def quick_fit():
     """Spend no time on leave-one-out, on which the coordinates do not depend here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("outsample.placers.decision.SAMPLE_ROWS", 3)
+        patch.setattr("outsample.placers.race.SAMPLE_ROWS", 3)
         yield
 
 

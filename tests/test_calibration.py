@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 from sklearn.manifold import Isomap
 
-from outsample import PCAExtension
-from outsample.placers.covariance import Correlated
-from outsample.trust.error_bars import LEVEL, calibrate, conformal_quantile, radii
+from outsample import Correlated, PCAExtension
+from outsample.trust.error_bars import LEVEL, calibrated_bars, conformal_quantile
 
 PAPER = {"order": 0, "loss": "squared"}
 MODELS = {
@@ -113,10 +112,10 @@ def test_bars_grow_along_a_ray_away_from_the_data(name, kind, seed):
 
 def test_the_radius_in_its_parts():
     errors, spread = np.arange(1.0, 101.0), np.ones(100)
-    bars = calibrate(errors, spread, np.full(100, 2.0), np.full(100, 3.0), 1.0)
+    bars = calibrated_bars(errors, spread, np.full(100, 2.0), np.full(100, 3.0), 1.0)
     assert bars == (91 / 1.1, 0.1, 3.0, 2.0, 1.0)
-    np.testing.assert_allclose(radii(bars, np.array([1.0, 1.0]), np.array([2.0, 5.0])), [91, 100])
-    largest = radii(bars, np.array([1e308]), np.array([1e308]))
+    np.testing.assert_allclose(bars.radii(np.array([1.0, 1.0]), np.array([2.0, 5.0])), [91, 100])
+    largest = bars.radii(np.array([1e308]), np.array([1e308]))
     assert np.isfinite(largest).all()
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple, replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import reference
-from outsample import PCAExtension
+from outsample import Correlated, PCAExtension
 from outsample._kernels import correlated as kernels
-from outsample.neighbors.index import NeighborIndex
-from outsample.placers.covariance import KINDS, Correlated, fit_global, solve_correlated
-from outsample.placers.weights import InverseDistance, power_weights
+from outsample.placers.kriging import KINDS, GaussianProcess
+from outsample.placers.local import LocalPlacer
+from outsample.placers.problem import Part, Problem
 from test_absolute import between, torn
 from test_kernels import random_map
 
@@ -26,7 +28,7 @@ COVARIANCES = [
     Correlated("gaussian", 1.0, 1e-4),
 ]
 every_covariance = pytest.mark.parametrize("covariance", COVARIANCES, ids=lambda c: c.covariance)
-GLOBAL = [covariance._replace(nugget=max(covariance.nugget, 1e-4)) for covariance in COVARIANCES]
+GLOBAL = [replace(covariance, nugget=max(covariance.nugget, 1e-4)) for covariance in COVARIANCES]
 every_global = pytest.mark.parametrize("covariance", GLOBAL, ids=lambda c: c.covariance)
 
 
@@ -34,7 +36,7 @@ every_global = pytest.mark.parametrize("covariance", GLOBAL, ids=lambda c: c.cov
 def quick_fit():
     """Spend no time on leave-one-out, on which the coordinates do not depend here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("outsample.placers.decision.SAMPLE_ROWS", 3)
+        patch.setattr("outsample.placers.race.SAMPLE_ROWS", 3)
         yield
 
 
@@ -51,7 +53,9 @@ def test_the_answer_is_the_literal_gls(covariance, D, t, order, seed, k, d):
     X, Y, queries = random_map(seed, 25, D, d)
     answer = fitted(X, Y, covariance, k, order, t).transform(queries)
     for i, x in enumerate(queries):
-        expected, condition = reference.correlated(X, Y, x, *covariance, k=k, order=order, t=t)
+        expected, condition = reference.correlated(
+            X, Y, x, *astuple(covariance), k=k, order=order, t=t
+        )
         size = max(np.abs(Y).max(), np.abs(expected).max())
         allowed = max(1e-8, 1e-14 * condition)  # only near a training point
         np.testing.assert_allclose(answer[i], expected, rtol=0, atol=size * allowed)
@@ -65,7 +69,7 @@ def test_neighbors_that_disagree_are_dropped(covariance, seed, k):
     answer = fitted(X, Y, covariance, k, loss="absolute").transform(queries)
     for i, x in enumerate(queries):
         kept = reference.agreeing(X, Y, x, k)
-        expected, _ = reference.correlated(X, Y, x, *covariance, k=k, kept=kept)
+        expected, _ = reference.correlated(X, Y, x, *astuple(covariance), k=k, kept=kept)
         np.testing.assert_allclose(answer[i], expected, atol=1e-8)
 
 
@@ -83,7 +87,7 @@ def test_few_neighbors_lower_the_drift(k):
     X, Y, queries = random_map(5, 25, 3, 2)
     answer = fitted(X, Y, COVARIANCES[0], k, 2, 1).transform(queries)
     for i, x in enumerate(queries):
-        expected, _ = reference.correlated(X, Y, x, *COVARIANCES[0], k=k, order=2, t=1)
+        expected, _ = reference.correlated(X, Y, x, *astuple(COVARIANCES[0]), k=k, order=2, t=1)
         np.testing.assert_allclose(answer[i], expected, atol=1e-8)
 
 
@@ -102,14 +106,14 @@ def test_points_on_a_line(order):
 def test_duplicates_count_once(covariance):
     """Two neighbours side by side tell no more than one; the paper's weights count both."""
     X, Y, queries = random_map(3, 12, 3, 2)
-    covariance = covariance._replace(nugget=0.0)
+    covariance = replace(covariance, nugget=0.0)
     for x in queries:
         distances = reference.neighbors(X, x, 12)[1]
         once = fitted(X, Y, covariance, 11).transform([x])
         # The same length scale, though the 15th neighbour is another one.
         length = covariance.length * distances[10] / distances.repeat(2)[14]
         doubled = fitted(
-            np.vstack([X, X]), np.vstack([Y, Y]), covariance._replace(length=length), 22
+            np.vstack([X, X]), np.vstack([Y, Y]), replace(covariance, length=length), 22
         )
         np.testing.assert_allclose(doubled.transform([x]), once, atol=1e-6)
 
@@ -119,7 +123,7 @@ def test_duplicates_count_once(covariance):
 def test_a_process_is_bordered_kriging(covariance, seed):
     X, Y, queries = random_map(seed, 30, 3, 2)
     extension = fitted(X, Y, covariance, 30)
-    assert extension.map_.process is not None
+    assert extension.model_.fitted.placer.n_neighbors is None
     unit = covariance.length * reference.typical_unit(X)
     expected = reference.kriging(X, Y, queries, covariance.covariance, unit, covariance.nugget)
     np.testing.assert_allclose(extension.transform(queries), expected, rtol=0, atol=1e-8)
@@ -130,15 +134,16 @@ def test_a_process_is_bordered_kriging(covariance, seed):
 def test_a_process_is_the_local_solve_with_all_points(covariance, seed):
     X, Y, queries = random_map(seed, 30, 3, 2)
     extension = fitted(X, Y, covariance, 30)
-    near = NeighborIndex(X).nearest(queries, 30)
-    weights = power_weights(InverseDistance(2.0), near)
+    answer, unit = extension.transform(queries), extension.model_.fitted.unit
     for i in range(len(queries)):
         # The local length scale is that of the query, the global one that of the set.
-        length = extension.map_.process.unit / near.distances[30 * i + 14]
-        local = solve_correlated(
-            X, Y, queries, near, weights, covariance._replace(length=length), 0, 1
+        length = unit / reference.neighbors(X, queries[i], 30)[1][14]
+        local = LocalPlacer(replace(covariance, length=length), 30, 0, "squared", 1)
+        search = extension.model_.search
+        placed = local.fit(Problem(search, Y, None, None), np.arange(3)).place(
+            queries, search.around(queries, 30)
         )
-        np.testing.assert_allclose(extension.transform(queries)[i], local[i], atol=1e-6)
+        np.testing.assert_allclose(answer[i], placed[i], atol=1e-6)
 
 
 @every_global
@@ -146,7 +151,9 @@ def test_a_process_is_the_local_solve_with_all_points(covariance, seed):
 def test_leave_one_out_of_a_process_is_brute_force(covariance, seed):
     X, Y, _ = random_map(seed, 25, 3, 2)
     unit = reference.typical_unit(X)
-    residuals = fit_global(X, Y, unit, covariance, np.arange(25))[1]
+    everyone = np.arange(25)
+    process = GaussianProcess(covariance).fit(Part(X, Y, unit, None), everyone)
+    residuals = Y - process.leave_out(everyone, None)
 
     def fit(others, images):
         return lambda x: reference.kriging(

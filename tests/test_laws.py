@@ -10,10 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from outsample import PCAExtension
-from outsample.placers.covariance import Correlated
-from outsample.placers.transitions import Diffusion
-from outsample.placers.weights import GaussianDistance
+from outsample import Correlated, Diffusion, GaussianDistance, PCAExtension
 
 PAPER = {"order": 0, "loss": "squared"}
 
@@ -101,7 +98,7 @@ def test_chunks_and_threads_change_nothing(name, monkeypatch):
     X, Y, queries = data(1, n=300, q=500)
     extension = variant(name).fit(X, Y)
     whole = extension.place(queries)
-    monkeypatch.setattr("outsample.estimators.pca_extension.CHUNK_ROWS", 33)
+    monkeypatch.setattr("outsample.placers.map_model.CHUNK_ROWS", 33)
     assert_same(whole, extension.place(queries))
     assert_same(whole, variant(name, n_jobs=2).fit(X, Y).place(queries))
     assert_same(whole, variant(name, n_jobs=-1).fit(X, Y).place(queries))

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from outsample import PCAExtension
+from outsample import Correlated, PCAExtension
 from outsample.neighbors.index import NeighborIndex
-from outsample.placers.covariance import Correlated
 
 PAPER = {"order": 0, "loss": "squared"}
 

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reference
-from outsample import PCAExtension
+from outsample import InverseDistance, PCAExtension
 from outsample._kernels import tangent
-from outsample.placers.weights import InverseDistance
 from test_kernels import random_map
 
 WEIGHTINGS = {
@@ -29,7 +28,7 @@ CASES = [(order, shape) for order, shapes in SHAPES.items() for shape in shapes]
 def quick_fit():
     """Spend no time on leave-one-out, on which the coordinates do not depend here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("outsample.placers.decision.SAMPLE_ROWS", 3)
+        patch.setattr("outsample.placers.race.SAMPLE_ROWS", 3)
         yield
 
 

@@ -8,11 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reference
-from outsample import PCAExtension
-from outsample.placers.covariance import Correlated
-from outsample.placers.selection import Chooser, map_size, sample_rows
-from outsample.placers.transitions import Diffusion
-from outsample.placers.weights import GaussianDistance, InverseDistance
+from outsample import Correlated, Diffusion, GaussianDistance, InverseDistance, PCAExtension
+from outsample.neighbors.index import NeighborIndex
+from outsample.neighbors.neighborhoods import Search
+from outsample.placers.candidates import NAMED
+from outsample.placers.problem import Problem
+from outsample.placers.race import leave_out
+from outsample.points import map_size
 
 PAPER = {"order": 0, "loss": "squared"}
 LINEAR = Correlated("linear", 1.0, 0.0)
@@ -45,9 +47,12 @@ def data(seed, n=40, d=2):
     return X, np.sin(X @ rng.normal(size=(3, d))) + 0.1 * rng.normal(size=(n, d))
 
 
-def chooser_of(extension):
+def left_out_of(extension):
+    """Every training row of a fitted extension, placed by the others."""
     curvature = None if extension.curvature == "auto" else extension.curvature
-    return Chooser(extension.search_, extension.embedding_, curvature, None)
+    problem = Problem(extension.model_.search, extension.embedding_, curvature, None)
+    placer = extension.model_.fitted.placer
+    return leave_out(problem, placer, np.arange(problem.n))[1]
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -55,8 +60,7 @@ def chooser_of(extension):
 def test_leave_one_out_is_refitting_without_the_row(name, seed):
     X, Y = data(seed)
     extension = MODELS[name].fit(X, Y)
-    model = extension.model_
-    found = chooser_of(extension).leave_out(model, np.arange(40)).coordinates
+    found = left_out_of(extension).coordinates
     expected = reference.leave_one_out(X, Y, lambda a, b: MODELS[name].fit(a, b).transform)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
@@ -78,11 +82,11 @@ def test_a_row_with_twins_does_not_see_itself_only():
     X, Y = data(1)
     X[:8] = X[0]
     extension = MODELS["distance"].fit(X, Y)
-    left_out = chooser_of(extension).leave_out(extension.model_, np.arange(40))
-    counts = np.diff(left_out.around.near.indptr)
+    near = left_out_of(extension).near.near
+    counts = np.diff(near.indptr)
     assert (counts == 6).all()
     for i in range(8, 40):
-        assert i not in left_out.around.near.indices[6 * i : 6 * i + 6]
+        assert i not in near.indices[6 * i : 6 * i + 6]
 
 
 GIVEN = [
@@ -111,32 +115,37 @@ def test_what_is_given_is_respected_and_the_table_is_in_order(settings):
     X, Y = data(2, 100)
     extension = PCAExtension(**settings).fit(X, Y)
     trials = extension.selection_
-    assert len(trials) > 1 and trials[0].model == extension.model_
+    assert len(trials) > 1 and trials[0].placer == extension.model_.fitted.placer
+    if "tangent_dim" in settings:
+        assert extension.tangent_dim_ == settings["tangent_dim"]
     for trial in trials:
+        over_all = trial.placer.n_neighbors is None
         for name, value in settings.items():
             if name == "radius":
-                assert not isinstance(trial.model.weighting, Correlated)
+                assert not isinstance(trial.placer.weighting, Correlated)
             elif value in ("correlated", "diffusion"):
                 kind = {"correlated": Correlated, "diffusion": Diffusion}[value]
-                assert isinstance(trial.model.weighting, kind)
-            else:
-                assert getattr(trial.model, name) == value
-        assert 1 <= trial.model.n_neighbors <= len(X)
+                assert isinstance(trial.placer.weighting, kind)
+            elif name == "weighting":
+                assert trial.placer.weighting == NAMED.get(value, value)
+            elif name != "tangent_dim" or not over_all:
+                assert getattr(trial.placer, name) == value
+        assert over_all or 1 <= trial.placer.n_neighbors <= len(X)
         assert trial.error >= 0 and trial.seconds >= 0
     rest = [(-trial.n_rows, trial.error) for trial in trials[1:]]
-    if not any(trial.model.n_neighbors == len(X) for trial in trials):
+    if not any(trial.placer.n_neighbors is None for trial in trials):
         assert rest == sorted(rest)
         assert trials[0].n_rows == max(trial.n_rows for trial in trials)
         full = [trial.error for trial in trials if trial.n_rows == trials[0].n_rows]
         assert trials[0].error <= min(full) * (1 + 1e-3) + 1e-13
-    if extension.map_.process is None and trials[0].n_rows == len(X):
+    if extension.model_.fitted.placer.n_neighbors and trials[0].n_rows == len(X):
         assert extension.loo_error_ == pytest.approx(trials[0].error, rel=1e-9)
 
 
 def test_the_same_data_gives_the_same_choice():
     X, Y = data(3, 120)
     one, other = PCAExtension().fit(X, Y), PCAExtension(n_jobs=2).fit(X, Y)
-    assert one.model_ == other.model_
+    assert one.model_.fitted.placer == other.model_.fitted.placer
     assert [t[:2] for t in one.selection_] == [t[:2] for t in other.selection_]
     queries = np.random.default_rng(0).normal(size=(9, 3))
     np.testing.assert_array_equal(one.transform(queries), other.transform(queries))
@@ -145,8 +154,8 @@ def test_the_same_data_gives_the_same_choice():
 def test_ties_go_to_the_simpler():
     """On a constant map every candidate is perfect: the first one wins."""
     X, _ = data(4, 100)
-    chosen = PCAExtension().fit(X, np.ones((100, 2))).model_
-    assert (chosen.weighting, chosen.n_neighbors, chosen.order, chosen.loss) == (
+    chosen = PCAExtension().fit(X, np.ones((100, 2)))
+    assert (chosen.weighting_, chosen.n_neighbors_, chosen.order_, chosen.loss_) == (
         "distance", 3, 0, "squared"
     )  # fmt: skip
 
@@ -168,14 +177,14 @@ def test_a_chosen_process():
     X, Y = data(6, 60)
     Y = np.sin(X[:, :2])
     extension = PCAExtension(weighting="correlated", n_neighbors=60).fit(X, Y)
-    assert extension.map_.process is not None
+    assert extension.model_.fitted.placer.n_neighbors is None
     assert extension.n_neighbors_ == 60 and extension.order_ == 0 and extension.loss_ == "squared"
     assert extension.loo_error_ == pytest.approx(extension.selection_[0].error, rel=1e-12)
 
 
 def test_too_many_rows_for_a_process(monkeypatch):
     X, Y = data(7)
-    monkeypatch.setattr("outsample.placers.decision.GLOBAL_ROWS", 39)
+    monkeypatch.setattr("outsample.placers.race.FACTORED_ROWS", 39)
     with pytest.raises(ValueError, match="all 40 training points"):
         PCAExtension(weighting=LINEAR, n_neighbors=40, **PAPER).fit(X, Y)
     PCAExtension(weighting=LINEAR, n_neighbors=39, **PAPER).fit(X, Y)
@@ -183,6 +192,10 @@ def test_too_many_rows_for_a_process(monkeypatch):
 
 
 def test_samples_are_nested():
-    few, many = sample_rows(1000, 50), sample_rows(1000, 400)
+    def sample(n, count):
+        X = np.arange(float(n))[:, None]
+        return Problem(Search(NeighborIndex(X), None, None, 1), X, None, None).sample(count)
+
+    few, many = sample(1000, 50), sample(1000, 400)
     np.testing.assert_array_equal(few, many[:50])
-    assert len(set(many)) == 400 and len(sample_rows(30, 50)) == 30
+    assert len(set(many)) == 400 and len(sample(30, 50)) == 30

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Correlated": "outsample.placers.covariance",
-    "Diffusion": "outsample.placers.transitions",
-    "GaussianDistance": "outsample.placers.weights",
-    "InverseDistance": "outsample.placers.weights",
+    "Correlated": "outsample.placers.kriging",
+    "Diffusion": "outsample.placers.diffusion",
+    "GaussianDistance": "outsample.placers.weighting",
+    "InverseDistance": "outsample.placers.weighting",
     "DiffusionMaps": "outsample.estimators.diffusion_maps",
     "Extended": "outsample.estimators.extended",
     "GeometricHarmonics": "outsample.estimators.harmonics",

@@ -133,7 +133,7 @@ class JudgedPlacement(NamedTuple):
         As in `Placement`.
     abnormality : ndarray of shape (q,)
         How strange the points are; 0 is typical.
-    p_values : ndarray of shape (q,)
+    p_value : ndarray of shape (q,)
         Conformal p-values.
     """
 
@@ -146,4 +146,4 @@ class JudgedPlacement(NamedTuple):
     bound: np.ndarray
     n_neighbors: np.ndarray
     abnormality: np.ndarray
-    p_values: np.ndarray
+    p_value: np.ndarray

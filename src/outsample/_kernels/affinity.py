@@ -122,6 +122,13 @@ def trust(density):
 
 
 @njit(cache=True, nogil=True)
+def trusts(densities, shares):
+    """`trust` of each density, into a column."""
+    for i in range(densities.size):
+        shares[i, 0] = trust(densities[i])
+
+
+@njit(cache=True, nogil=True)
 def place_by_diffusion(
     start, stop, X, n, Q, Y, unit, weights, lift, center, reach, coordinates
 ):

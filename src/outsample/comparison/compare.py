@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from outsample._validation import check_number, check_training
 from outsample.comparison.holdout import Case, ComparisonRow, measure
 from outsample.estimators.pca_extension import PCAExtension
-from outsample.placers.selection import map_size
+from outsample.points import map_size
 
 __all__ = ["Comparison", "ComparisonRow", "compare"]
 

@@ -13,12 +13,23 @@ from sklearn.base import (
     clone,
 )
 from sklearn.utils import Tags, get_tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outsample.estimators.pca_extension import PCAExtension
 from outsample.records import Placement
 
 INPUT: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+
+
+def _can_place(extended: Extended) -> bool:
+    """Tell whether the extension says how far to trust it; None is a `PCAExtension`."""
+    if extended.extension is not None and not hasattr(extended.extension, "place"):
+        raise AttributeError(
+            f"{type(extended.extension).__name__} has no place; use transform, or an extension "
+            "that has it, such as PCAExtension."
+        )
+    return True
 
 
 class Extended(
@@ -120,6 +131,7 @@ class Extended(
         check_is_fitted(self)
         return np.asarray(self.extension_.transform(self._checked(X)))
 
+    @available_if(_can_place)
     def place(self, X: Any) -> Placement:
         """Coordinates of new points with what is known about their quality.
 
@@ -133,11 +145,6 @@ class Extended(
         Placement
         """
         check_is_fitted(self)
-        if not hasattr(self.extension_, "place"):
-            raise AttributeError(
-                f"{type(self.extension_).__name__} has no place; use transform, or an extension "
-                "that has it, such as PCAExtension."
-            )
         return self.extension_.place(self._checked(X))
 
     @property

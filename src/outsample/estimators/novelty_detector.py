@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, OutlierMixin, clone
-from sklearn.utils import Tags
+from sklearn.base import clone
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from outsample._validation import (
@@ -17,78 +17,21 @@ from outsample._validation import (
     check_queries,
     check_training,
 )
-from outsample.estimators.extended import Extended
+from outsample.estimators.novelty_model import NoveltyModel
+from outsample.estimators.outlier_scores import OutlierScores
 from outsample.estimators.pca_extension import PCAExtension
 from outsample.neighbors.index import NeighborIndex
-from outsample.placers import gls
-from outsample.placers.model import neighbor_weights
+from outsample.placers.map_model import MapModel
 from outsample.points import Points, in_chords, in_metric
-from outsample.records import JudgedPlacement, Neighbors
+from outsample.records import JudgedPlacement
 from outsample.trust import conformal
-from outsample.trust.abnormality import CHUNK_ROWS, Lengths, Yardstick, measure, widest, yardstick
-from outsample.trust.abnormality import abnormality as strangeness
+from outsample.trust.abnormality import training_scores
+from outsample.trust.explanation import Explanation
 
 CALIBRATIONS = ("leave-one-out", "split")
-# Neighbours that an explanation names.
-NAMED = 5
-# The numbers of a placement that look at images.
-DISAGREEMENT = ("residual", "dispersion")
 
 
-class Reason(NamedTuple):
-    """One number of a point beside those of the training points.
-
-    Attributes
-    ----------
-    value : float
-        The number.
-    typical : float
-        Its median over the training points, each left out of the others.
-    p_value : float
-        Share of them with at least that value, the point counted among them.
-    """
-
-    value: float
-    typical: float
-    p_value: float
-
-
-class Explanation(NamedTuple):
-    """Why a point is strange, or not.
-
-    Attributes
-    ----------
-    abnormality, p_value : float
-        As from the detector.
-    speaks : str
-        Name of the number that is least like those of the training points.
-    reasons : dict of str to Reason
-        ``isolation`` (mean distance of the two nearest training points) and ``off_manifold``
-        (distance from the soft planes of 10, 20 and 40 neighbours); with a map also ``residual``
-        and ``dispersion``, the two readings of Eq. 2.9.
-    neighbors : ndarray of int
-        The nearest training rows, of the X that was fitted.
-    distances : ndarray of float
-        How far they are.
-    """
-
-    abnormality: float
-    p_value: float
-    speaks: str
-    reasons: dict[str, Reason]
-    neighbors: np.ndarray
-    distances: np.ndarray
-
-    def __str__(self) -> str:
-        lines = [f"abnormality {self.abnormality:.2f}, p = {self.p_value:.3g}: {self.speaks}"]
-        for name, (value, typical, p) in self.reasons.items():
-            lines.append(f"  {name:<13}{value:<10.4g} typical {typical:<10.4g} p = {p:.3g}")
-        pairs = zip(self.neighbors, self.distances, strict=True)
-        lines.append("  nearest: " + ", ".join(f"row {row} at {apart:.4g}" for row, apart in pairs))
-        return "\n".join(lines)
-
-
-class NoveltyDetector(OutlierMixin, BaseEstimator):
+class NoveltyDetector(OutlierScores):
     r"""Tell whether new points are like the training points, and with what confidence.
 
     The abnormality of a point is the mean logarithm of two lengths, its distance from the
@@ -162,16 +105,13 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
     array([0.002])
     """
 
-    extension_: PCAExtension | Extended | None
-    index_: NeighborIndex
-    yardstick_: Yardstick
-    scores_: np.ndarray
-    offset_: float
+    extension_: Any
+    model_: NoveltyModel
     training_rows_: np.ndarray
 
     def __init__(
         self,
-        extension: PCAExtension | Extended | None = None,
+        extension: Any = None,
         *,
         calibration: str = "leave-one-out",
         alpha: float = 0.05,
@@ -207,8 +147,7 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
         """
         self._check_parameters()
         least = 4 if self.calibration == "split" else 2
-        has_map = y is not None and not isinstance(self.extension, Extended)
-        if has_map:
+        if y is not None and not self._makes_its_map():
             points, images = check_training(self, X, y, least)
         else:
             points, images = check_points(self, X, least)[0], None
@@ -219,15 +158,19 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
             rows, rest = np.sort(order[: n // 2]), np.sort(order[n // 2 :])
         self.training_rows_ = rows
         self._fit_extension(points[rows], None if images is None else images[rows])
-        core = self._core() or self.extension
+        core = self.extension if self._core is None else self._core
         self.metric_, radius = "euclidean", None
-        if isinstance(core, PCAExtension):
+        if hasattr(core, "place") and hasattr(core, "metric"):
             self.metric_, radius = core.metric, in_chords(core.radius, core.metric)
-        self.index_ = NeighborIndex(in_metric(points[rows], self.metric_), n_jobs=self.n_jobs)
-        self.yardstick_ = yardstick(self.index_, radius)
-        scores = self.yardstick_.scores
+        if self._map is None:
+            index = NeighborIndex(in_metric(points[rows], self.metric_), n_jobs=self.n_jobs)
+        else:
+            index = self._map.search.index
+        training = training_scores(index, radius, self.n_jobs)
+        self.model_ = NoveltyModel(index, training, self._map, self.n_jobs)
+        scores = training.scores
         if self.calibration == "split":
-            scores = self._abnormality(points[rest])
+            scores = self.model_.abnormality(self._in_metric(points[rest]))
         self.scores_ = np.sort(scores)
         self.offset_ = -conformal.threshold(self.scores_, self.alpha)
         return self
@@ -246,85 +189,7 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
             0 is typical of the training points.
         """
         check_is_fitted(self)
-        return self._abnormality(check_queries(self, X)[0])
-
-    def p_values(self, X: Any) -> np.ndarray:
-        """Conformal p-values: how often a normal point is at least so strange.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (q, D)
-            Points.
-
-        Returns
-        -------
-        ndarray of shape (q,)
-            From 1 / (m + 1) to 1.
-        """
-        return conformal.p_values(self.abnormality(X), self.scores_)
-
-    def discoveries(self, X: Any, *, fdr: float = 0.1) -> np.ndarray:
-        """Points of a batch that do not belong, with the rate of false ones under control.
-
-        Benjamini and Hochberg's procedure on the p-values: among the points picked out, the
-        expected share of normal ones is at most ``fdr``. The answer for a point depends on the
-        batch.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (q, D)
-            The batch.
-        fdr : float, default=0.1
-            False discovery rate, from 0 to 1.
-
-        Returns
-        -------
-        ndarray of bool of shape (q,)
-        """
-        check_number("fdr", fdr, 0, 1)
-        return conformal.benjamini_hochberg(self.p_values(X), fdr)
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Return minus the abnormality: the higher, the more normal, as in scikit-learn.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (q, D)
-            Points.
-
-        Returns
-        -------
-        ndarray of shape (q,)
-        """
-        return -self.abnormality(X)
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Score above the threshold: negative for abnormal points.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (q, D)
-            Points.
-
-        Returns
-        -------
-        ndarray of shape (q,)
-        """
-        return self.score_samples(X) - self.offset_
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Tell normal points (+1) from abnormal ones (-1), with p-values of at most ``alpha``.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (q, D)
-            Points.
-
-        Returns
-        -------
-        ndarray of int of shape (q,)
-        """
-        return np.where(self.decision_function(X) >= 0, 1, -1)
+        return self.model_.abnormality(self._in_metric(check_queries(self, X)[0]))
 
     def place(self, X: Any) -> JudgedPlacement:
         """Coordinates of new points, their quality, and whether the points belong.
@@ -342,9 +207,12 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
         if self.extension_ is None:
             raise ValueError("There is no map to place points into: give fit the images as well.")
         Q, dtype = check_queries(self, X)
+        if self._map is not None:
+            return self.model_.place(self._in_metric(Q), self._map, self.scores_, dtype)
         placed = self.extension_.place(Q.astype(dtype, copy=False))
-        strange = self._abnormality(Q)
-        return JudgedPlacement(*placed, strange, conformal.p_values(strange, self.scores_))
+        scores = self.model_.abnormality(self._in_metric(Q))
+        p_value = conformal.p_values(scores, self.scores_)
+        return JudgedPlacement(**placed._asdict(), abnormality=scores, p_value=p_value)
 
     def explain(self, X: Any) -> list[Explanation]:
         """Say for each point which of its numbers is unlike those of the training points.
@@ -364,36 +232,43 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
         >>> import numpy as np
         >>> from outsample import NoveltyDetector
         >>> X = np.column_stack([np.linspace(0, 1, 100), np.zeros(100)])      # a line
-        >>> NoveltyDetector().fit(X).explain([[0.5, 0.005]])[0].speaks
-        'off_manifold'
+        >>> NoveltyDetector().fit(X).explain([[0.5, 0.005]])[0].main_reason
+        'plane_distance'
         """
         check_is_fitted(self)
-        Q = check_queries(self, X)[0]
-        near, lengths = self._look_around(Q)
-        strange = strangeness(self.yardstick_, lengths, near)
-        p = conformal.p_values(strange, self.scores_)
-        known = self.yardstick_.lengths
-        numbers = {name: (getattr(lengths, name), getattr(known, name)) for name in known._fields}
-        core = self._core()
-        if core is not None:
-            placed = core.place(Q)
-            for name, reference in zip(DISAGREEMENT, self._left_out(core), strict=True):
-                numbers[name] = (getattr(placed, name), reference)
-        reasons = {name: _reasons(*values) for name, values in numbers.items()}
-        indices = near.indices.reshape(len(p), -1)[:, :NAMED]
-        distances = near.distances.reshape(len(p), -1)[:, :NAMED]
-        found = []
-        for i in range(len(p)):
-            mine = {name: reason[i] for name, reason in reasons.items()}
-            speaks = min(mine, key=lambda name: mine[name].p_value)
-            rows = self.training_rows_[indices[i]]
-            found.append(
-                Explanation(float(strange[i]), float(p[i]), speaks, mine, rows, distances[i])
-            )
-        return found
+        Q = self._in_metric(check_queries(self, X)[0])
+        told = self.model_.explain(Q, self.scores_, getattr(self._core, "left_out_", None))
+        return [one._replace(neighbors=self.training_rows_[one.neighbors]) for one in told]
+
+    def _in_metric(self, X: Points) -> Points:
+        return in_metric(X, self.metric_)
+
+    @property
+    def _core(self) -> Any:
+        """The fitted extension itself, without what may be around it."""
+        return getattr(self.extension_, "extension_", self.extension_)
+
+    @property
+    def _map(self) -> MapModel | None:
+        """What the extension has learnt, if it knows its neighbourhoods."""
+        return getattr(self._core, "model_", None)
+
+    def _makes_its_map(self) -> bool:
+        """Whether the extension needs no images, because it embeds the points itself."""
+        return self.extension is not None and not get_tags(self.extension).target_tags.required
+
+    def _fit_extension(self, X: Points, Y: np.ndarray | None) -> None:
+        self.extension_ = None
+        if self._makes_its_map():
+            self.extension_ = clone(self.extension).fit(X)
+        elif Y is not None:
+            default = PCAExtension(n_jobs=self.n_jobs)
+            self.extension_ = clone(self.extension or default).fit(X, Y)
 
     def _check_parameters(self) -> None:
-        if self.extension is not None and not isinstance(self.extension, PCAExtension | Extended):
+        if self.extension is not None and not (
+            hasattr(self.extension, "place") or hasattr(self.extension, "embedding")
+        ):
             raise TypeError(
                 f"extension is {self.extension!r}, but must be a PCAExtension, an Extended or None."
             )
@@ -401,46 +276,3 @@ class NoveltyDetector(OutlierMixin, BaseEstimator):
         check_number("alpha", self.alpha, 0, 0.5, open_below=True)
         check_number("random_state", self.random_state, 0, 2**32 - 1, whole=True)
         check_jobs(self.n_jobs)
-
-    def _fit_extension(self, X: Points, Y: np.ndarray | None) -> None:
-        self.extension_ = None
-        if isinstance(self.extension, Extended):
-            self.extension_ = clone(self.extension).fit(X)
-        elif Y is not None:
-            extension = PCAExtension() if self.extension is None else self.extension
-            self.extension_ = clone(extension).fit(X, Y)
-
-    def _core(self) -> PCAExtension | None:
-        """Return the fitted extension that knows its neighbourhoods, if there is one."""
-        core: Any = self.extension_
-        if isinstance(core, Extended):
-            core = core.extension_
-        return core if isinstance(core, PCAExtension) else None
-
-    def _look_around(self, X: Points) -> tuple[Neighbors, Lengths]:
-        X = in_metric(X, self.metric_)
-        near = self.index_.nearest(X, widest(self.index_.X.shape[0]))
-        return near, measure(self.index_, X, near)
-
-    def _abnormality(self, X: Points) -> np.ndarray:
-        parts = []
-        for at in range(0, X.shape[0], CHUNK_ROWS):
-            rows = X[at : at + CHUNK_ROWS]
-            near, lengths = self._look_around(rows)
-            parts.append(strangeness(self.yardstick_, lengths, near))
-        return np.concatenate(parts)
-
-    def _left_out(self, core: PCAExtension) -> tuple[np.ndarray, np.ndarray]:
-        """Residual and dispersion of training points that the others placed."""
-        around, coordinates = core.left_out_.around, core.left_out_.coordinates
-        weights = neighbor_weights(core.model_, core.map_, around, self.n_jobs)
-        return gls.disagreement(core.embedding_, around.near, weights, coordinates, self.n_jobs)
-
-
-def _reasons(values: np.ndarray, reference: np.ndarray) -> list[Reason]:
-    reference = np.sort(reference)
-    p = conformal.p_values(values, reference)
-    typical = float(np.median(reference))
-    pairs = zip(values.tolist(), p.tolist(), strict=True)
-    return [Reason(value, typical, share) for value, share in pairs]
-

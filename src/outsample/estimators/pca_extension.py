@@ -2,41 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from outsample._validation import (
-    check_choice,
-    check_jobs,
-    check_number,
-    check_queries,
-    check_training,
-)
+from outsample._validation import check_queries, check_training
 from outsample.estimators.map_extension import MapExtension
-from outsample.neighbors.index import INDEXES, NeighborIndex
-from outsample.neighbors.neighborhoods import Around, Search
-from outsample.placers import gls
-from outsample.placers.candidates import WIDE, Given
-from outsample.placers.covariance import KINDS, UNIT_NEIGHBOR, Correlated
-from outsample.placers.decision import decide
-from outsample.placers.model import Map, Model, Weighting, is_whole, neighbor_weights, solve
-from outsample.placers.selection import Chooser, LeftOut, Trial, mean_error
-from outsample.placers.transitions import Diffusion
-from outsample.placers.weights import WEIGHTINGS, GaussianDistance, InverseDistance
-from outsample.points import Points, in_chords, in_metric
+from outsample.estimators.pca_parameters import given_parameters
+from outsample.neighbors.index import NeighborIndex
+from outsample.neighbors.neighborhoods import Search
+from outsample.placers.candidates import NAMED
+from outsample.placers.map_model import MapModel, learn
+from outsample.placers.problem import Problem
+from outsample.placers.race import LeftOut, Trial, mean_error
+from outsample.points import in_chords, in_metric
 from outsample.records import Placement
-from outsample.trust import bounds
-from outsample.trust import error_bars as calibration
-from outsample.trust.error_bars import ErrorBars
-from outsample.trust.planes import plane_distances
-
-CHUNK_ROWS = 4096
-# The Lipschitz constant looks at no fewer neighbours than this.
-LIPSCHITZ_NEIGHBORS = 10
 
 
 class PCAExtension(MapExtension):
@@ -151,15 +133,9 @@ class PCAExtension(MapExtension):
     """
 
     embedding_: np.ndarray
-    index_: NeighborIndex
-    search_: Search
-    model_: Model
-    map_: Map
+    model_: MapModel
     selection_: list[Trial]
     loo_error_: float
-    error_bars_: ErrorBars
-    lipschitz_: float
-    manifold_dim_: int
     left_out_: LeftOut
 
     def __init__(
@@ -167,7 +143,7 @@ class PCAExtension(MapExtension):
         *,
         n_neighbors: int | Literal["auto"] = "auto",
         radius: float | None = None,
-        weighting: Weighting = "auto",
+        weighting: Any = "auto",
         order: int | Literal["auto"] = "auto",
         loss: str = "auto",
         curvature: float | Literal["auto"] = "auto",
@@ -207,22 +183,19 @@ class PCAExtension(MapExtension):
         """
         X, Y = check_training(self, X, y)
         n, d = X.shape[0], Y.shape[1]
-        given = self._given(n, d, sparse.issparse(X))
+        given = given_parameters(self, n, d, sparse.issparse(X))
         self.embedding_ = Y
-        self.index_ = NeighborIndex(in_metric(X, self.metric), self.index, self.n_jobs)
-        self.search_ = Search(
-            self.index_,
+        search = Search(
+            NeighborIndex(in_metric(X, self.metric), self.index, self.n_jobs),
             in_chords(self.radius, self.metric),
             in_chords(self.tangent_radius, self.metric),
             least_framed=min(n, d + 1),
         )
         curvature = None if self.curvature == "auto" else float(self.curvature)
-        chooser = Chooser(self.search_, Y, curvature, self.n_jobs)
-        self.model_, self.map_, self.selection_, left_out = decide(chooser, given)
-        self.loo_error_ = mean_error(Y, left_out)
-        self.manifold_dim_ = chooser.tangent_dim()
-        self.left_out_ = left_out
-        self._calibrate(left_out)
+        lipschitz = None if self.lipschitz == "auto" else float(self.lipschitz)
+        problem = Problem(search, Y, curvature, self.n_jobs)
+        self.model_, (_, self.selection_, self.left_out_) = learn(problem, given, lipschitz)
+        self.loo_error_ = mean_error(Y, self.left_out_)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -240,9 +213,7 @@ class PCAExtension(MapExtension):
         """
         check_is_fitted(self)
         X, dtype = check_queries(self, X)
-        X = in_metric(X, self.metric)
-        parts = [self._coordinates(rows) for rows in _chunks(X)]
-        return np.concatenate(parts).astype(dtype, copy=False)
+        return self.model_.transform(in_metric(X, self.metric)).astype(dtype, copy=False)
 
     def place(self, X: Any) -> Placement:
         """Coordinates of new points with what is known about their quality.
@@ -258,152 +229,59 @@ class PCAExtension(MapExtension):
         """
         check_is_fitted(self)
         X, dtype = check_queries(self, X)
-        X = in_metric(X, self.metric)
-        parts = [self._place(rows, dtype) for rows in _chunks(X)]
-        return Placement(*(np.concatenate(field) for field in zip(*parts, strict=True)))
+        return self.model_.place(in_metric(X, self.metric), dtype)
+
+    @property
+    def index_(self) -> NeighborIndex:
+        """The neighbour search."""
+        return self.model_.search.index
 
     @property
     def n_neighbors_(self) -> int:
         """Number of neighbours in use, or the least number in a ball."""
-        return self.model_.n_neighbors
+        return self.model_.fitted.placer.n_neighbors or len(self.embedding_)
 
     @property
-    def weighting_(self) -> Weighting:
-        """Weighting in use."""
-        return self.model_.weighting
+    def weighting_(self) -> Any:
+        """Weighting in use: its name if it has one, else the object."""
+        weighting = self.model_.fitted.placer.weighting
+        names = {known: name for name, known in NAMED.items()}
+        return names.get(weighting, getattr(weighting, "function", weighting))
 
     @property
     def order_(self) -> int:
         """Degree of the local polynomial in use."""
-        return self.model_.order
+        return self.model_.fitted.placer.order
 
     @property
     def loss_(self) -> str:
         """Loss in use."""
-        return self.model_.loss
+        return self.model_.fitted.placer.loss
 
     @property
     def tangent_dim_(self) -> int:
         """Tangent dimension in use."""
-        return self.model_.tangent_dim
+        if self.tangent_dim != "auto":
+            return self.tangent_dim
+        return self.model_.fitted.placer.tangent_dim
 
     @property
     def curvature_(self) -> float:
-        """The paper's c in use."""
-        return self.map_.curvature
+        """The paper's c in use; 1 where nothing uses it."""
+        if self.curvature != "auto":
+            return float(self.curvature)
+        return float(self.model_.fitted.arrays().get("curvature", 1.0))
+
+    @property
+    def lipschitz_(self) -> float:
+        """K of the certificates."""
+        return self.model_.judge.lipschitz
+
+    @property
+    def manifold_dim_(self) -> int:
+        """Dimension of the planes of ``Placement.off_manifold``."""
+        return self.model_.judge.manifold_dim
 
     @property
     def _n_features_out(self) -> int:
         return self.embedding_.shape[1]
-
-    def _around(self, X: Points) -> Around:
-        """Neighbourhoods; a process over all points is judged by its nearest ones."""
-        k = self.model_.n_neighbors
-        if self.map_.process is not None:
-            k = min(k, UNIT_NEIGHBOR)
-        return self.search_.around(X, k)
-
-    def _coordinates(self, X: Points) -> np.ndarray:
-        around = None if self.map_.process is not None else self._around(X)
-        return solve(self.model_, self.map_, X, around, self.n_jobs)
-
-    def _place(self, X: Points, dtype: np.dtype) -> Placement:
-        Y, around, n_jobs = self.embedding_, self._around(X), self.n_jobs
-        near = around.near
-        weights = neighbor_weights(self.model_, self.map_, around, n_jobs)
-        coordinates = solve(self.model_, self.map_, X, around, n_jobs, weights)
-        residual, dispersion = gls.disagreement(Y, near, weights, coordinates, n_jobs)
-        # The certificate and the bar speak of the coordinates as they are handed out.
-        coordinates = coordinates.astype(dtype, copy=False)
-        wide = coordinates.astype(np.float64, copy=False)
-        spread = calibration.image_spread(Y, near, wide, n_jobs)
-        bars = calibration.radii(self.error_bars_, spread, near.distances[near.indptr[:-1]])
-        bound = bounds.certificates(Y, near, self.lipschitz_, wide, n_jobs)
-        off_manifold = plane_distances(self.index_.X, X, near, self.manifold_dim_, n_jobs)
-        isolation = np.add.reduceat(near.distances, near.indptr[:-1]) / np.diff(near.indptr)
-        return Placement(
-            coordinates, bars, residual, dispersion, off_manifold, isolation, bound, near.inside
-        )
-
-    def _calibrate(self, left_out: LeftOut) -> None:
-        """Set K and the error bars, from training rows placed by the others."""
-        Y, rows, near = self.embedding_, left_out.rows, left_out.around.near
-        n = len(Y)
-        # Never of fewer rows than these, and one more for the row itself.
-        k = min(n, 1 + max(min(self.n_neighbors_, WIDE), LIPSCHITZ_NEIGHBORS))
-        close = self.index_.nearest(self.index_.X[rows], k)
-        slopes = bounds.lipschitz_estimates(Y, rows, close, self.n_jobs)
-        self.lipschitz_ = float(slopes.max() if self.lipschitz == "auto" else self.lipschitz)
-        errors = np.linalg.norm(left_out.coordinates - Y[rows], axis=1)
-        spread = calibration.image_spread(Y, near, left_out.coordinates, self.n_jobs)
-        nearest = near.distances[near.indptr[:-1]]
-        widest = float(np.linalg.norm(np.ptp(Y, axis=0)))
-        self.error_bars_ = calibration.calibrate(errors, spread, nearest, slopes, widest)
-
-    def _given(self, n: int, d: int, is_sparse: bool) -> Given:
-        """Check the parameters; None where the choice is left to the data."""
-        if self.n_neighbors != "auto":
-            check_number("n_neighbors", self.n_neighbors, 1, n, whole=True)
-        if self.radius is not None:
-            check_number("radius", self.radius, 0, np.inf, open_below=True)
-        if self.tangent_radius is not None:
-            check_number("tangent_radius", self.tangent_radius, 0, np.inf, open_below=True)
-        self._check_weighting()
-        check_choice("order", self.order, ["auto", 0, 1, 2])
-        check_choice("loss", self.loss, ["auto", "squared", "absolute"])
-        if self.curvature != "auto":
-            check_number("curvature", self.curvature, 0, np.inf, open_below=True)
-        if self.tangent_dim != "auto":
-            most = d if self.weighting == "split_tangent" else self.n_features_in_
-            check_number("tangent_dim", self.tangent_dim, 1, most, whole=True)
-        if self.lipschitz != "auto":
-            check_number("lipschitz", self.lipschitz, 0, np.inf)
-        check_choice("metric", self.metric, ["euclidean", "cosine"])
-        check_choice("index", self.index, ["auto", "brute"] if is_sparse else ["auto", *INDEXES])
-        check_jobs(self.n_jobs)
-        flat = not is_sparse and self.metric == "euclidean"
-        if self.order not in ("auto", 0) and not flat:
-            raise ValueError(
-                f"order is {self.order}, but must be 0 or 'auto' for sparse X and for metric="
-                "'cosine': a local polynomial needs coordinates."
-            )
-        if is_whole(self.weighting):
-            self._check_whole(n, is_sparse)
-        return Given(
-            None if self.weighting == "auto" else self.weighting,
-            None if self.n_neighbors == "auto" else self.n_neighbors,
-            (None if flat else 0) if self.order == "auto" else self.order,
-            None if self.loss == "auto" else self.loss,
-            None if self.tangent_dim == "auto" else self.tangent_dim,
-        )
-
-    def _check_whole(self, n: int, is_sparse: bool) -> None:
-        """Refuse what a diffusion cannot do: it is one constant over all training points."""
-        settings = (self.order, [0]), (self.loss, ["squared"]), (self.n_neighbors, [n])
-        fits = all(value == "auto" or value in allowed for value, allowed in settings)
-        if not fits or self.radius is not None or is_sparse:
-            raise ValueError(
-                "weighting='diffusion' takes all training points, dense ones: leave n_neighbors, "
-                "radius, order and loss as they are by default."
-            )
-
-    def _check_weighting(self) -> None:
-        weighting = self.weighting
-        if isinstance(weighting, InverseDistance):
-            check_number("weighting.power", weighting.power, 0, 1000, open_below=True)
-        elif isinstance(weighting, Correlated):
-            check_choice("weighting.covariance", weighting.covariance, KINDS)
-            check_number("weighting.length", weighting.length, 0, np.inf, open_below=True)
-            check_number("weighting.nugget", weighting.nugget, 0, np.inf)
-        elif isinstance(weighting, GaussianDistance):
-            check_number("weighting.length", weighting.length, 0, np.inf, open_below=True)
-        elif isinstance(weighting, Diffusion):
-            check_number("weighting.length", weighting.length, 0, np.inf, open_below=True)
-            check_number("weighting.ridge", weighting.ridge, 0, 1)
-        elif not callable(weighting):
-            check_choice("weighting", weighting, ["auto", *WEIGHTINGS, "correlated", "diffusion"])
-
-
-def _chunks(X: Points) -> Iterator[np.ndarray]:
-    for at in range(0, X.shape[0], CHUNK_ROWS):
-        yield X[at : at + CHUNK_ROWS]

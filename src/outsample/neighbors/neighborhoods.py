@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
 
@@ -12,41 +12,41 @@ from outsample.points import Points
 from outsample.records import Neighbors
 
 
-class Around(NamedTuple):
+@dataclass(eq=False)
+class Neighborhoods:
     """Neighbourhoods of a batch of points.
 
-    Attributes
-    ----------
-    near : Neighbors
-        The neighbours whose images count.
-    reach : ndarray of shape (q,)
-        Where the next neighbour begins: the distance at which a taper ends.
-    framed : Neighbors
-        The neighbours whose images give the covariance of Eq. 4.4.
-    lengths : ndarray of shape (q,)
-        eps1 of that covariance.
+    ``near`` are the neighbours whose images count, ``reach`` (q,) is where the next one begins:
+    the distance at which a taper ends. ``wide`` holds as many nearest as were asked for beside.
     """
 
     near: Neighbors
     reach: np.ndarray
-    framed: Neighbors
-    lengths: np.ndarray
+    wide: Neighbors
+    search: Search
+    Q: Points
+    held_out: np.ndarray | None
+
+    @cached_property
+    def framed(self) -> tuple[Neighbors, np.ndarray]:
+        """Neighbours whose images give the covariance of Eq. 4.4, and its eps1 (q,).
+
+        With a tangent radius they are searched when first asked for: most weightings never do.
+        """
+        framed, radius = self.near, self.search.radius
+        if self.search.tangent_radius is not None:
+            radius = self.search.tangent_radius
+            framed = self.search.ball(self.Q, radius, self.search.least_framed, self.held_out)
+        return framed, np.maximum(framed.distances[framed.indptr[1:] - 1], radius or 0.0)
 
 
 @dataclass(frozen=True)
 class Search:
     """How neighbourhoods are made.
 
-    Attributes
-    ----------
-    index : NeighborIndex
-        Of the training rows.
-    radius : float or None
-        eps of Eq. 4.1; None for a number of neighbours.
-    tangent_radius : float or None
-        eps1 of Eq. 4.4; None for the neighbours themselves.
-    least_framed : int
-        A tangent ball with fewer training points takes so many nearest ones.
+    ``radius`` is eps of Eq. 4.1 (None for a number of neighbours), ``tangent_radius`` eps1 of
+    Eq. 4.4 (None for the neighbours themselves); a tangent ball with fewer than ``least_framed``
+    training points takes so many nearest ones.
     """
 
     index: NeighborIndex
@@ -54,46 +54,28 @@ class Search:
     tangent_radius: float | None
     least_framed: int
 
-    def around(self, Q: Points, k: int, held_out: np.ndarray | None = None) -> Around:
-        """Find the neighbourhoods of queries.
+    def around(
+        self, Q: Points, k: int, held_out: np.ndarray | None = None, at_least: int = 0
+    ) -> Neighborhoods:
+        """Neighbourhoods of k points, or of the ball if it holds more, and ``at_least`` nearest.
 
-        Parameters
-        ----------
-        Q : ndarray of shape (q, D)
-            Queries.
-        k : int
-            Number of neighbours, or the least number in a ball.
-        held_out : ndarray of shape (q,), optional
-            Queries that are these training rows, and must not see themselves.
-
-        Returns
-        -------
-        Around
+        Queries that are the training rows ``held_out`` do not see themselves. One search.
         """
         if self.radius is None:
-            wide = self.widest(Q, k + 1, held_out)
+            wide = self.nearest(Q, max(k + 1, at_least), held_out)
             return self.narrowed(Q, wide, k, held_out)
-        near = self._ball(Q, self.radius, k, held_out)
+        wide = self.ball(Q, self.radius, max(k, at_least), held_out)
+        near = wide
+        if at_least > k:
+            n = self.index.X.shape[0] - (held_out is not None)
+            near = _firsts(wide, np.maximum(wide.inside, min(k, n)))
+            wide = _firsts(wide, np.full(len(wide.inside), min(at_least, n)))
         reach = np.maximum(self.radius, 1.5 * near.distances[near.indptr[1:] - 1])
         reach = np.where(near.inside >= np.diff(near.indptr), self.radius, reach)
-        return self._with_frames(Q, near, reach, self.radius, held_out)
+        return Neighborhoods(near, reach, wide, self, Q, held_out)
 
-    def widest(self, Q: Points, k: int, held_out: np.ndarray | None = None) -> Neighbors:
-        """Find up to k neighbours, from which `narrowed` makes smaller neighbourhoods.
-
-        Parameters
-        ----------
-        Q : ndarray of shape (q, D)
-            Queries.
-        k : int
-            How many, cut to what there is.
-        held_out : ndarray of shape (q,), optional
-            Queries that are these training rows.
-
-        Returns
-        -------
-        Neighbors
-        """
+    def nearest(self, Q: Points, k: int, held_out: np.ndarray | None = None) -> Neighbors:
+        """Return the k nearest, or all there are, from which `narrowed` makes smaller ones."""
         n = self.index.X.shape[0]
         if held_out is None:
             return self.index.nearest(Q, min(k, n))
@@ -101,59 +83,50 @@ class Search:
 
     def narrowed(
         self, Q: Points, wide: Neighbors, k: int, held_out: np.ndarray | None = None
-    ) -> Around:
-        """Cut the k nearest out of a wider search, so that many models share one.
-
-        Parameters
-        ----------
-        Q : ndarray of shape (q, D)
-            Queries.
-        wide : Neighbors
-            From `widest`, at least k + 1 neighbours a query where there are so many.
-        k : int
-            How many to keep.
-        held_out : ndarray of shape (q,), optional
-            Queries that are these training rows.
-
-        Returns
-        -------
-        Around
-        """
+    ) -> Neighborhoods:
+        """Cut the k nearest out of a wider search, so that many placers share one."""
         q, width = len(wide.inside), len(wide.indices) // max(1, len(wide.inside))
-        keep = min(k, width)
-        indices = np.ascontiguousarray(wide.indices.reshape(q, width)[:, :keep])
         distances = wide.distances.reshape(q, width)
         reach = distances[:, k].copy() if k < width else np.full(q, np.inf)
-        near = Neighbors(
-            np.arange(q + 1) * keep,
-            indices.ravel(),
-            np.ascontiguousarray(distances[:, :keep]).ravel(),
-            np.full(q, keep),
-        )
-        return self._with_frames(Q, near, reach, None, held_out)
+        near = first_columns(wide, min(k, width))
+        return Neighborhoods(near, reach, wide, self, Q, held_out)
 
-    def _with_frames(
-        self,
-        Q: Points,
-        near: Neighbors,
-        reach: np.ndarray,
-        radius: float | None,
-        held_out: np.ndarray | None,
-    ) -> Around:
-        framed = near
-        if self.tangent_radius is not None:
-            radius = self.tangent_radius
-            framed = self._ball(Q, radius, self.least_framed, held_out)
-        lengths = np.maximum(framed.distances[framed.indptr[1:] - 1], radius or 0.0)
-        return Around(near, reach, framed, lengths)
-
-    def _ball(
+    def ball(
         self, Q: Points, radius: float, at_least: int, held_out: np.ndarray | None
     ) -> Neighbors:
+        """Training rows within the radius, no fewer than so many."""
         n = self.index.X.shape[0]
         if held_out is None:
             return self.index.ball(Q, radius, min(at_least, n))
         return without_self(self.index.ball(Q, radius, min(at_least + 1, n)), held_out)
+
+
+def first_columns(near: Neighbors, k: int) -> Neighbors:
+    """Return the k nearest of neighbourhoods that all have one size."""
+    q = len(near.inside)
+    indices = near.indices.reshape(q, -1)[:, :k]
+    distances = near.distances.reshape(q, -1)[:, :k]
+    return Neighbors(
+        np.arange(q + 1) * k,
+        np.ascontiguousarray(indices).ravel(),
+        np.ascontiguousarray(distances).ravel(),
+        np.full(q, k),
+    )
+
+
+def first_rows(near: Neighbors, q: int) -> Neighbors:
+    """Return the neighbourhoods of the first q points."""
+    end = near.indptr[q]
+    return Neighbors(
+        near.indptr[: q + 1], near.indices[:end], near.distances[:end], near.inside[:q]
+    )
+
+
+def _firsts(near: Neighbors, counts: np.ndarray) -> Neighbors:
+    """Return the nearest ``counts`` (q,) of neighbourhoods of any size."""
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    taken = np.arange(indptr[-1]) + np.repeat(near.indptr[:-1] - indptr[:-1], counts)
+    return Neighbors(indptr, near.indices[taken], near.distances[taken], near.inside)
 
 
 def without_self(near: Neighbors, rows: np.ndarray) -> Neighbors:
@@ -161,17 +134,6 @@ def without_self(near: Neighbors, rows: np.ndarray) -> Neighbors:
 
     A row crowded out of it by others that coincide with it gives up its last neighbour instead,
     so that every neighbourhood loses one.
-
-    Parameters
-    ----------
-    near : Neighbors
-        Neighbourhoods of training rows.
-    rows : ndarray of shape (q,)
-        The rows.
-
-    Returns
-    -------
-    Neighbors
     """
     counts = np.diff(near.indptr)
     own = near.indices == np.repeat(rows, counts)

@@ -1,23 +1,32 @@
-"""The models that the choice considers: which weightings, how many neighbours, order and loss.
+"""The placers that the race considers: which weightings, how many neighbours, order and loss.
 
 Measured on torn, rough, smooth and analytic maps; a family that never wins by leave-one-out does
-not belong here.
+not belong here. A new family is one file beside this one, and one line below.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from outsample.placers.covariance import Correlated
-from outsample.placers.model import Model, Weighting
-from outsample.placers.weights import GaussianDistance, InverseDistance
+from outsample._validation import check_choice
+from outsample.placers.diffusion import Diffusion
+from outsample.placers.kriging import Correlated, GaussianProcess
+from outsample.placers.local import LocalPlacer
+from outsample.placers.problem import WIDE
+from outsample.placers.protocol import Family, Placer, Weighting
+from outsample.placers.tangent import LocalTangent, SplitTangent, Tangent
+from outsample.placers.weighting import FunctionOfDistance, GaussianDistance, InverseDistance
 
-# Largest neighbourhood of a candidate; models that do best with it are tried with more.
-WIDE = 60
-PLAIN_SIZES = (5, 10, 15, 20, 30)
-POWERS = (4.0, 6.0)
-STEEP_POWERS = (8.0, 12.0, 16.0, 24.0)
+NAMED: dict[str, Weighting] = {
+    "distance": InverseDistance(2.0),
+    "tangent": Tangent(),
+    "local_tangent": LocalTangent(),
+    "split_tangent": SplitTangent(),
+}
+DISTANCE = NAMED["distance"]
+POWERS = (InverseDistance(4.0), InverseDistance(6.0))
+STEEP = tuple(InverseDistance(power) for power in (8.0, 12.0, 16.0, 24.0))
 GAUSSIANS = tuple(GaussianDistance(length) for length in (0.25, 0.3, 0.35, 0.42, 0.5, 0.7))
 ROUGH = (Correlated("linear", 1.0, 0.0), Correlated("matern52", 4.0, 1e-3))
 SMOOTH = (
@@ -26,94 +35,120 @@ SMOOTH = (
     Correlated("gaussian", 4.0, 1e-9),
     Correlated("gaussian", 8.0, 1e-10),
 )
+PROCESSES = tuple(
+    GaussianProcess(Correlated(kind, length, nugget))
+    for kind, nugget, lengths in (
+        ("matern52", 1e-8, (1.0, 2.0, 4.0, 8.0, 16.0)),
+        ("gaussian", 1e-9, (1.0, 2.0, 4.0, 8.0)),
+    )
+    for length in lengths
+)
+DIFFUSIONS = tuple(Diffusion(2.0 ** (half / 2)) for half in range(6))
+# What the open values of the parameter ``weighting`` stand for; "auto" has families of its own.
+OPEN = {
+    "auto": Family((DISTANCE,), (*PROCESSES, *DIFFUSIONS), is_open=True),
+    "correlated": Family((*ROUGH, *SMOOTH), PROCESSES, is_open=True),
+    "diffusion": Family((), DIFFUSIONS, is_open=True),
+}
+# The best length over all points is then tried this much shorter and longer, if it is a diffusion.
+BESIDE = (2.0**-0.25, 2.0**0.25)
 
-Family = tuple[Weighting, tuple[int, ...], int, str, int]
+# Weighting, sizes, order, loss and tangent dimension.
+Group = tuple[Weighting, tuple[int, ...], int, str, int]
 
 
 class Given(NamedTuple):
     """What the user fixed; None is left to the choice."""
 
-    weighting: Weighting | None
+    weighting: Any
     n_neighbors: int | None
     order: int | None
     loss: str | None
     tangent_dim: int | None
 
+    @property
+    def family(self) -> Family:
+        """What the weighting stands for."""
+        return family_of("auto" if self.weighting is None else self.weighting)
 
-class Shape(NamedTuple):
-    """Training points, ambient and embedding dimension."""
-
-    n: int
-    D: int
-    d: int
+    @property
+    def is_open(self) -> bool:
+        """Whether there is anything to choose."""
+        return None in self or self.family.is_open
 
 
-def candidates(given: Given, shape: Shape, t: int, in_ball: bool) -> list[Model]:
-    """Models that agree with what is given, from the simplest to the most elaborate.
+def family_of(weighting: Any) -> Family:
+    """Return what a value of the parameter ``weighting`` stands for; refuse what is none."""
+    if hasattr(weighting, "family"):
+        weighting.check()
+        return weighting.family()
+    if callable(weighting):
+        return FunctionOfDistance(weighting).family()
+    check_choice("weighting", weighting, ["auto", *NAMED, "correlated", "diffusion"])
+    return OPEN[weighting] if weighting in OPEN else NAMED[weighting].family()
 
-    Parameters
-    ----------
-    given : Given
-        What the user fixed.
-    shape : Shape
-        Of the training set.
-    t : int
-        Estimated tangent dimension.
-    in_ball : bool
-        Whether the neighbours are those in a ball.
 
-    Returns
-    -------
-    list of Model
-        At least one, all different.
+def local_placers(
+    given: Given, shape: tuple[int, int, int], t: int, in_ball: bool
+) -> list[LocalPlacer]:
+    """Local placers that agree with what is given, from the simplest to the most elaborate.
+
+    ``shape`` is (n, D, d), ``t`` the estimated tangent dimension; at least one, all different.
     """
-    models: dict[Model, None] = {}
-    for weighting, sizes, order, loss, tangent in _families(given, shape, t, in_ball):
+    n, D, d = shape
+    placers: dict[LocalPlacer, None] = {}
+    for weighting, sizes, order, loss, tangent in _groups(given, min(d, D), t, in_ball):
         if given.n_neighbors is not None:
             sizes = (given.n_neighbors,)
         elif in_ball:
-            sizes = (min(shape.d, shape.n),)
+            sizes = (min(d, n),)
         for k in sizes:
             if given.n_neighbors is None and not in_ball:
-                k = min(k, max(1, shape.n - 1))  # one is left out
-            models[Model(weighting, k, order, loss, tangent)] = None
-    return list(models)
+                k = min(k, max(1, n - 1))  # one is left out
+            placers[LocalPlacer(weighting, k, order, loss, tangent)] = None
+    return list(placers)
 
 
-def _families(given: Given, shape: Shape, t: int, in_ball: bool) -> Iterator[Family]:
-    """Yield weighting, sizes, order, loss and tangent dimension of each family."""
+def beside(best: Placer) -> list[Placer]:
+    """Placers to try once the best one over all points is known."""
+    if best not in DIFFUSIONS:
+        return []
+    return [Diffusion(best.weighting.length * factor) for factor in BESIDE]
+
+
+def _groups(given: Given, d: int, t: int, in_ball: bool) -> Iterator[Group]:
+    """Yield the groups of local candidates."""
     orders = (0, 1, 2) if given.order is None else (given.order,)
     losses = ("squared", "absolute") if given.loss is None else (given.loss,)
     # Absolute loss with a polynomial costs, and has not been seen to pay: only where asked for.
     polynomial_losses = ("squared",) if given.loss is None else losses
-    if given.weighting is not None and given.weighting != "correlated":
-        plain = (5, 10, 20, WIDE) if isinstance(given.weighting, Correlated) else PLAIN_SIZES
+    family = given.family
+    if not family.is_open:
+        (weighting,) = family.weightings
         for order in orders:
             for loss in losses:
-                yield given.weighting, _sizes(order, t, plain) or (WIDE,), order, loss, t
+                yield weighting, _sizes(order, t, weighting.sizes) or (WIDE,), order, loss, t
         return
     if given.weighting is None:
         if 0 in orders and "squared" in losses:
-            yield "distance", (3, 5, 10, 15), 0, "squared", t
-            for power in POWERS:
-                yield InverseDistance(power), (3, 5, 7, 10), 0, "squared", t
-            yield "tangent", (10, 15), 0, "squared", t
+            yield DISTANCE, (3, 5, 10, 15), 0, "squared", t
+            yield from ((power, (3, 5, 7, 10), 0, "squared", t) for power in POWERS)
+            yield NAMED["tangent"], (10, 15), 0, "squared", t
         for loss in losses if 0 in orders else ():
-            yield from ((g, (5, 10, 20), 0, loss, t) for g in GAUSSIANS)
+            yield from ((gaussian, (5, 10, 20), 0, loss, t) for gaussian in GAUSSIANS)
         if 0 in orders and "absolute" in losses:
-            for power in STEEP_POWERS:
-                yield InverseDistance(power), (3, 5, 7, 10, 15), 0, "absolute", t
+            yield from ((power, (3, 5, 7, 10, 15), 0, "absolute", t) for power in STEEP)
         for order in orders:
-            for tangent in sorted({t, min(shape.d, shape.D)}) if order else ():
+            for tangent in sorted({t, d}) if order else ():
                 for loss in polynomial_losses:
                     sizes = _sizes(order, tangent, ())
                     if given.order is not None:
                         sizes = sizes or (WIDE,)
-                    yield "distance", sizes, order, loss, tangent
+                    yield DISTANCE, sizes, order, loss, tangent
         if in_ball:
             return  # a ball may hold thousands: no k x k systems unless asked for
     if 0 in orders and "squared" in losses:
-        yield from ((c, (5, 10, 20, WIDE), 0, "squared", t) for c in (*ROUGH, SMOOTH[0]))
+        yield from ((c, c.sizes, 0, "squared", t) for c in (*ROUGH, SMOOTH[0]))
         yield from ((c, (20, WIDE), 0, "squared", t) for c in SMOOTH[1:])
     if 0 in orders and "absolute" in losses:
         yield from ((c, (10, 20, 40), 0, "absolute", t) for c in ROUGH)

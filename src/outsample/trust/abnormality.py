@@ -1,10 +1,10 @@
-"""One number for how strange a point is, from lengths in its ambient neighbourhood.
+"""One number for how strange a point is, from two distances in its ambient neighbourhood.
 
-Two kinds of length are measured: how far the nearest training points are (`isolation`), and how
-far the point is from the soft planes that 10, 20 and 40 neighbours span (`off_manifold`). Their
-logarithms are averaged, and a part of what the neighbours themselves have is taken off, so that
-a length counts for more in a dense place. Beyond the most isolated training point only the
-isolation counts: the neighbours say nothing of a place so far away.
+They are how far the nearest training points are, and how far the point is from the soft planes
+that 10, 20 and 40 neighbours span. Their logarithms are averaged, and a part of what the neighbours
+themselves have is taken off, so that a distance counts for more in a dense place. Beyond the most
+isolated training point only the nearest distance counts: the neighbours say nothing of a place so
+far away.
 
 The constants were chosen by the areas under ROC curves on the labelled sets of the benchmark, once
 for all; a user's data need no labels. The guide says what that does to the figures.
@@ -23,58 +23,39 @@ from outsample.points import Points, largest_entry
 from outsample.records import Neighbors
 from outsample.trust import planes
 
-# Neighbours whose mean distance is the isolation.
+# Neighbours whose mean distance counts.
 NEAREST = 2
 # Neighbours that span the soft planes, and the ridge of each.
 SIZES = (10, 20, 40)
 RIDGES = (0.1, 0.03, 0.01)
-# Weight of the neighbours' own lengths, and how many of them.
+# Weight of the neighbours' own distances, and how many of them.
 LOCAL_SHARE = 0.2
 LOCAL = 10
-# A length counts for no less than this share of the typical isolation.
+# A distance counts for no less than this share of the typical nearest one.
 FLOOR = 1e-3
 CHUNK_ROWS = 4096
 
 
-class Lengths(NamedTuple):
-    """What is measured around points.
+class Distances(NamedTuple):
+    """What is measured around points, each (q,).
 
-    Attributes
-    ----------
-    isolation : ndarray of shape (q,)
-        Mean distance of the two nearest training points.
-    off_manifold : ndarray of shape (q,)
-        Geometric mean of the distances from the soft planes of 10, 20 and 40 neighbours.
+    The mean distance of the two nearest training points, and the geometric mean of the distances
+    from the soft planes of 10, 20 and 40 neighbours.
     """
 
-    isolation: np.ndarray
-    off_manifold: np.ndarray
+    nearest_distance: np.ndarray
+    plane_distance: np.ndarray
 
 
-class Yardstick(NamedTuple):
+class TrainingScores(NamedTuple):
     """What strangeness is measured against: the training points, each left out of the others.
 
-    Attributes
-    ----------
-    lengths : Lengths
-        Of the training points.
-    logs : ndarray of shape (n,)
-        Their mean logarithms.
-    scores : ndarray of shape (n,)
-        Their abnormalities.
-    unit : float
-        Typical isolation.
-    farthest : float
-        Largest isolation.
-    middle, highest : float
-        Median and largest of the scores before they are centred.
-    radius : float
-        A query with no training point within it is stranger than any that has one; else infinite.
-    brim : float
-        Score that no query with a training point within the radius can exceed.
+    Their distances, mean logarithms (n,) and abnormalities (n,); the typical and the largest
+    nearest distance; median and largest of the scores before they are centred. A query with no
+    training point within ``radius`` scores above ``full_ball``, which no other query can exceed.
     """
 
-    lengths: Lengths
+    distances: Distances
     logs: np.ndarray
     scores: np.ndarray
     unit: float
@@ -82,86 +63,54 @@ class Yardstick(NamedTuple):
     middle: float
     highest: float
     radius: float
-    brim: float
+    full_ball: float
 
 
-def widest(n: int) -> int:
-    """Neighbours to search for among n training points, one of them left out.
-
-    Parameters
-    ----------
-    n : int
-        At least 2.
-
-    Returns
-    -------
-    int
-    """
+def neighbors_needed(n: int) -> int:
+    """Neighbours to search for among n training points, one of them left out."""
     return min(SIZES[-1], n - 1)
 
 
-def measure(index: NeighborIndex, Q: Points, near: Neighbors) -> Lengths:
-    """Lengths around queries.
-
-    Parameters
-    ----------
-    index : NeighborIndex
-        Of the training points.
-    Q : ndarray or CSR matrix of shape (q, D)
-        Queries.
-    near : Neighbors
-        Their `widest` neighbourhoods.
-
-    Returns
-    -------
-    Lengths
-    """
-    q = len(near.inside)
-    apart = near.distances.reshape(q, -1)
+def measured(X: Points, Q: Points, near: Neighbors, n_jobs: int | None) -> Distances:
+    """Distances around queries with `neighbors_needed` neighbours each."""
+    apart = near.distances.reshape(len(near.inside), -1)
     sizes = tuple(min(size, apart.shape[1]) for size in SIZES)
-    off = planes.soft_plane_distances(index.X, Q, near, sizes, RIDGES, index.n_jobs)
+    off = planes.soft_plane_distances(X, Q, near, sizes, RIDGES, n_jobs)
     with np.errstate(divide="ignore"):  # on a plane: the logarithm is minus infinity, the mean 0
         off = np.exp(np.log(off).mean(axis=1))
-    return Lengths(apart[:, :NEAREST].mean(axis=1), off)
+    return Distances(apart[:, :NEAREST].mean(axis=1), off)
 
 
-def yardstick(index: NeighborIndex, radius: float | None = None) -> Yardstick:
-    """Measure every training point against the others.
-
-    Parameters
-    ----------
-    index : NeighborIndex
-        Of at least two training points.
-    radius : float, optional
-        Ball in which a point that belongs has neighbours.
-
-    Returns
-    -------
-    Yardstick
-    """
+def training_scores(
+    index: NeighborIndex, radius: float | None = None, n_jobs: int | None = None
+) -> TrainingScores:
+    """Measure each of at least two training points against the others."""
     n = index.X.shape[0]
-    k = widest(n)
+    k = neighbors_needed(n)
     parts, close, nearest = [], np.empty((n, min(LOCAL, k)), dtype=np.int64), np.empty(n)
     for at in range(0, n, CHUNK_ROWS):
         rows = np.arange(at, min(at + CHUNK_ROWS, n))
         near = without_self(index.nearest(index.X[rows], k + 1), rows)
-        parts.append(measure(index, index.X[rows], near))
+        parts.append(measured(index.X, index.X[rows], near, n_jobs))
         close[rows] = near.indices.reshape(len(rows), k)[:, :LOCAL]
         nearest[rows] = near.distances[near.indptr[:-1]]
-    lengths = Lengths(*(np.concatenate(field) for field in zip(*parts, strict=True)))
-    positive = lengths.isolation[lengths.isolation > 0]
+    distances = Distances(*(np.concatenate(field) for field in zip(*parts, strict=True)))
+    apart = distances.nearest_distance
+    positive = apart[apart > 0]
     # Points that all coincide have no length of their own; any other is far away then.
     unit = float(np.median(positive)) if len(positive) else largest_entry(index.X) * 1e-9 or 1.0
-    logs = mean_logs(lengths, unit)
+    logs = mean_logs(distances, unit)
     local = logs[close].mean(axis=1)
     raw = logs - LOCAL_SHARE * local
     middle, highest = float(np.median(raw)), float(raw.max())
-    farthest = max(float(lengths.isolation.max()), FLOOR * unit)
+    farthest = max(float(apart.max()), FLOOR * unit)
     ball = np.inf if radius is None else radius
     reach = _diameter(index.X) + (radius or 0.0)
-    brim = highest + 1.0 + float(np.log(max(reach / farthest, 1.0)))
-    stick = Yardstick(lengths, logs, raw, unit, farthest, middle, highest, ball, brim)
-    return stick._replace(scores=_score(stick, lengths, local, nearest))
+    full_ball = highest + 1.0 + float(np.log(max(reach / farthest, 1.0)))
+    known = TrainingScores(
+        distances, logs, raw, unit, farthest, middle, highest, ball, full_ball
+    )
+    return known._replace(scores=_score(known, distances, local, nearest))
 
 
 def _diameter(X: Points) -> float:
@@ -170,56 +119,31 @@ def _diameter(X: Points) -> float:
     return 2 * largest_entry(around) * float(np.sqrt(X.shape[1]))
 
 
-def mean_logs(lengths: Lengths, unit: float) -> np.ndarray:
-    """Mean logarithm of the two lengths, in typical isolations.
-
-    Parameters
-    ----------
-    lengths : Lengths
-        As measured.
-    unit : float
-        Typical isolation.
-
-    Returns
-    -------
-    ndarray of shape (q,)
-    """
-    return np.mean([np.log(np.maximum(length / unit, FLOOR)) for length in lengths], axis=0)
+def mean_logs(distances: Distances, unit: float) -> np.ndarray:
+    """Mean logarithm (q,) of the two distances, in units of the typical nearest one."""
+    return np.mean([np.log(np.maximum(apart / unit, FLOOR)) for apart in distances], axis=0)
 
 
-def abnormality(stick: Yardstick, lengths: Lengths, near: Neighbors) -> np.ndarray:
-    """How strange queries are; 0 is typical.
+def abnormality(known: TrainingScores, distances: Distances, near: Neighbors) -> np.ndarray:
+    """How strange queries are (q,); 0 is typical.
 
     With C the difference of mean logarithms, and C* the largest of a training point: C up to C*,
-    a value below C* + 1 beyond it, ``C* + 1 + log(isolation / farthest)`` for a query more
-    isolated than any training point, and more than all these for one with an empty ball.
-
-    Parameters
-    ----------
-    stick : Yardstick
-        Of the training points.
-    lengths : Lengths
-        Of the queries.
-    near : Neighbors
-        Their neighbourhoods.
-
-    Returns
-    -------
-    ndarray of shape (q,)
+    a value below C* + 1 beyond it, ``C* + 1 + log(nearest / farthest)`` for a query more isolated
+    than any training point, and more than all these for one with an empty ball.
     """
     close = near.indices.reshape(len(near.inside), -1)[:, :LOCAL]
     nearest = near.distances[near.indptr[:-1]]
-    return _score(stick, lengths, stick.logs[close].mean(axis=1), nearest)
+    return _score(known, distances, known.logs[close].mean(axis=1), nearest)
 
 
 def _score(
-    stick: Yardstick, lengths: Lengths, local: np.ndarray, nearest: np.ndarray
+    known: TrainingScores, distances: Distances, local: np.ndarray, nearest: np.ndarray
 ) -> np.ndarray:
-    raw = mean_logs(lengths, stick.unit) - LOCAL_SHARE * local
-    beyond = np.maximum(raw - stick.highest, 0.0)
-    raw = np.where(beyond > 0, stick.highest - np.expm1(-beyond), raw)
-    times = lengths.isolation / stick.farthest
-    far = stick.highest + 1.0 + np.log(np.maximum(times, 1.0))
+    raw = mean_logs(distances, known.unit) - LOCAL_SHARE * local
+    beyond = np.maximum(raw - known.highest, 0.0)
+    raw = np.where(beyond > 0, known.highest - np.expm1(-beyond), raw)
+    times = distances.nearest_distance / known.farthest
+    far = known.highest + 1.0 + np.log(np.maximum(times, 1.0))
     score = np.where(times > 1.0, far, raw)
-    empty = stick.brim + np.log1p(times)
-    return np.where(nearest > stick.radius, empty, score) - stick.middle
+    empty = known.full_ball + np.log1p(times)
+    return np.where(nearest > known.radius, empty, score) - known.middle

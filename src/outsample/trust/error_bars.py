@@ -21,20 +21,9 @@ class ErrorBars(NamedTuple):
     The radius is ``factor * (spread + floor) + slope * max(0, r_1 - farthest)``, with r_1 the
     distance to the nearest training point: conformal among points like the training ones, and
     growing by the map's typical slope beyond them. There the spread, which says less and less,
-    gives way to the width of the whole map.
-
-    Attributes
-    ----------
-    factor : float
-        Conformal quantile of leave-one-out error over spread.
-    floor : float
-        Least spread that counts, a tenth of the median.
-    slope : float
-        Typical image distance per ambient distance.
-    farthest : float
-        Largest distance of a training point from its nearest neighbour.
-    widest : float
-        Width of the map.
+    gives way to the width of the whole map, ``widest``. ``factor`` is the conformal quantile of
+    error over spread, ``floor`` the least spread that counts, ``farthest`` the largest distance
+    of a training point from its nearest neighbour.
     """
 
     factor: float
@@ -43,26 +32,36 @@ class ErrorBars(NamedTuple):
     farthest: float
     widest: float
 
+    def radii(self, spread: np.ndarray, nearest: np.ndarray) -> np.ndarray:
+        """Error bars (q,), from the spread of images and the distance to the nearest point."""
+        beyond = np.maximum(nearest - self.farthest, 0.0)
+        with np.errstate(over="ignore"):  # the largest double stands for anything beyond it
+            share = np.minimum(beyond / (self.farthest or 1.0), 1.0)
+            spread = (1 - share) * spread + share * self.widest
+            bar = self.factor * (spread + self.floor) + self.slope * beyond
+        return np.minimum(bar, np.finfo(np.float64).max)
+
+
+def calibrated_bars(
+    errors: np.ndarray, spread: np.ndarray, nearest: np.ndarray, slopes: np.ndarray, widest: float
+) -> ErrorBars:
+    """Error bars from training rows placed by the others (each array (s,)).
+
+    The error, the spread of the nearest images, the distance to the nearest other row, the local
+    Lipschitz estimate; and the width of the map.
+    """
+    floor = 0.1 * float(np.median(spread))
+    if floor == 0.0:
+        floor = float(spread.max()) or 1.0
+    factor = conformal_quantile(errors / (spread + floor), LEVEL)
+    return ErrorBars(factor, floor, float(np.median(slopes)), float(nearest.max()), widest)
+
 
 def conformal_quantile(scores: np.ndarray, level: float) -> float:
     """Value that a new score stays below with probability ``level``, if exchangeable.
 
-    The ``ceil((s + 1) level)``-th smallest of s scores.
+    The ``ceil((s + 1) level)``-th smallest of s scores; the largest where s is too small.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (s,)
-        Calibration scores.
-    level : float
-        Wanted coverage.
-
-    Returns
-    -------
-    float
-        The largest score where s is too small for the level.
-
-    Examples
-    --------
     >>> conformal_quantile(np.arange(1.0, 10.0), 0.9)
     9.0
     """
@@ -73,78 +72,10 @@ def conformal_quantile(scores: np.ndarray, level: float) -> float:
 def image_spread(
     Y: np.ndarray, near: Neighbors, coordinates: np.ndarray, n_jobs: int | None = None
 ) -> np.ndarray:
-    """Root mean square distance of the five nearest images from a placement.
-
-    Parameters
-    ----------
-    Y : ndarray of shape (n, d)
-        Images.
-    near : Neighbors
-        Neighbourhoods.
-    coordinates : ndarray of shape (q, d)
-        Placements.
-    n_jobs : int or None
-        Threads.
-
-    Returns
-    -------
-    ndarray of shape (q,)
-    """
+    """Root mean square distance (q,) of the five nearest images from a placement."""
     spread = np.empty(len(coordinates))
     over_rows(
         kernels.image_spread, len(coordinates), n_jobs, Y, near.indptr, near.indices,
         SPREAD_NEIGHBORS, coordinates, spread,
     )  # fmt: skip
     return spread
-
-
-def calibrate(
-    errors: np.ndarray,
-    spread: np.ndarray,
-    nearest: np.ndarray,
-    slopes: np.ndarray,
-    widest: float,
-) -> ErrorBars:
-    """Make error bars from leave-one-out errors.
-
-    Parameters
-    ----------
-    errors, spread, nearest : ndarrays of shape (s,)
-        Of training rows placed by the others: the error, the spread of the nearest images, the
-        distance to the nearest other row.
-    slopes : ndarray of shape (s,)
-        Local Lipschitz estimates.
-    widest : float
-        Width of the map.
-
-    Returns
-    -------
-    ErrorBars
-    """
-    floor = 0.1 * float(np.median(spread))
-    if floor == 0.0:
-        floor = float(spread.max()) or 1.0
-    factor = conformal_quantile(errors / (spread + floor), LEVEL)
-    return ErrorBars(factor, floor, float(np.median(slopes)), float(nearest.max()), widest)
-
-
-def radii(bars: ErrorBars, spread: np.ndarray, nearest: np.ndarray) -> np.ndarray:
-    """Error bars of placements.
-
-    Parameters
-    ----------
-    bars : ErrorBars
-        Calibrated.
-    spread, nearest : ndarrays of shape (q,)
-        Spread of the nearest images, distance to the nearest training point.
-
-    Returns
-    -------
-    ndarray of shape (q,)
-    """
-    beyond = np.maximum(nearest - bars.farthest, 0.0)
-    with np.errstate(over="ignore"):  # the largest double stands for anything beyond it
-        share = np.minimum(beyond / (bars.farthest or 1.0), 1.0)
-        spread = (1 - share) * spread + share * bars.widest
-        bar = bars.factor * (spread + bars.floor) + bars.slope * beyond
-    return np.minimum(bar, np.finfo(np.float64).max)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from outsample.comparison.holdout import Case, ComparisonRow, measure
 from outsample.lab.accuracy.maps import MAPS, MapSpec, Unavailable, cases
 from outsample.lab.accuracy.peers import OURS, PEER, Extender, extenders
-from outsample.placers.selection import map_size
+from outsample.points import map_size
 
 __all__ = ["MapResult", "Row", "figures", "run", "run_map", "select"]
 
@@ -237,10 +237,9 @@ class _Judge:
         self.shares: list[float] = []
 
     def __call__(self, fitted: Any, case: Case, errors: NDArray[np.float64]) -> None:
-        model = fitted.model_
         self.chosen.append(
-            f"{model.weighting}, {model.n_neighbors} neighbours, order {model.order},"
-            f" {model.loss} loss"
+            f"{fitted.weighting_}, {fitted.n_neighbors_} neighbours, order {fitted.order_},"
+            f" {fitted.loss_} loss"
         )
         bars = fitted.place(case.X_new).error_bar
         self.shares.append(float((errors * self.size <= bars).mean()))

@@ -28,7 +28,7 @@ from outsample import (
 from outsample.lab.methods import errors
 from outsample.lab.novelty.splits import standardise
 from outsample.lab.traffic.days import Traffic, log_features
-from outsample.placers.selection import map_size
+from outsample.points import map_size
 
 __all__ = [
     "AUTO", "SIZES", "Curve", "ExtensionCurve", "Shortfall", "TrafficMap", "Winner", "embed",

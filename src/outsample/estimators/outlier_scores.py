@@ -1,0 +1,101 @@
+"""What follows from an abnormality: p-values, discoveries, and scikit-learn's outlier contract."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, OutlierMixin
+
+from outsample._validation import check_number
+from outsample.trust import conformal
+
+
+class OutlierScores(OutlierMixin, BaseEstimator):
+    """Estimator with ``abnormality(X)``, and those of the calibration points, ascending."""
+
+    scores_: np.ndarray
+    offset_: float
+
+    @abstractmethod
+    def abnormality(self, X: Any) -> np.ndarray:
+        """How strange points are: the higher, the stranger."""
+
+    def p_values(self, X: Any) -> np.ndarray:
+        """Conformal p-values: how often a normal point is at least so strange.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (q, D)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (q,)
+            From 1 / (m + 1) to 1.
+        """
+        return conformal.p_values(self.abnormality(X), self.scores_)
+
+    def discoveries(self, X: Any, *, fdr: float = 0.1) -> np.ndarray:
+        """Points of a batch that do not belong, with the rate of false ones under control.
+
+        Benjamini and Hochberg's procedure on the p-values: among the points picked out, the
+        expected share of normal ones is at most ``fdr``. The answer for a point depends on the
+        batch.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (q, D)
+            The batch.
+        fdr : float, default=0.1
+            False discovery rate, from 0 to 1.
+
+        Returns
+        -------
+        ndarray of bool of shape (q,)
+        """
+        check_number("fdr", fdr, 0, 1)
+        return conformal.benjamini_hochberg(self.p_values(X), fdr)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Return minus the abnormality: the higher, the more normal, as in scikit-learn.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (q, D)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (q,)
+        """
+        return -self.abnormality(X)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Score above the threshold: negative for abnormal points.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (q, D)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (q,)
+        """
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Tell normal points (+1) from abnormal ones (-1), with p-values of at most ``alpha``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (q, D)
+            Points.
+
+        Returns
+        -------
+        ndarray of int of shape (q,)
+        """
+        return np.where(self.decision_function(X) >= 0, 1, -1)

@@ -1,0 +1,60 @@
+"""The parameters of `PCAExtension`, checked: what is given, and what is left to the data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from outsample._validation import check_choice, check_jobs, check_number
+from outsample.neighbors.index import INDEXES
+from outsample.placers.candidates import Given
+
+
+def given_parameters(extension: Any, n: int, d: int, is_sparse: bool) -> Given:
+    """Check the parameters for n points and d map columns; None is left to the data."""
+    if extension.n_neighbors != "auto":
+        check_number("n_neighbors", extension.n_neighbors, 1, n, whole=True)
+    if extension.radius is not None:
+        check_number("radius", extension.radius, 0, np.inf, open_below=True)
+    if extension.tangent_radius is not None:
+        check_number("tangent_radius", extension.tangent_radius, 0, np.inf, open_below=True)
+    check_choice("order", extension.order, ["auto", 0, 1, 2])
+    check_choice("loss", extension.loss, ["auto", "squared", "absolute"])
+    if extension.curvature != "auto":
+        check_number("curvature", extension.curvature, 0, np.inf, open_below=True)
+    if extension.tangent_dim != "auto":
+        most = d if extension.weighting == "split_tangent" else extension.n_features_in_
+        check_number("tangent_dim", extension.tangent_dim, 1, most, whole=True)
+    if extension.lipschitz != "auto":
+        check_number("lipschitz", extension.lipschitz, 0, np.inf)
+    check_choice("metric", extension.metric, ["euclidean", "cosine"])
+    check_choice("index", extension.index, ["auto", "brute"] if is_sparse else ["auto", *INDEXES])
+    check_jobs(extension.n_jobs)
+    flat = not is_sparse and extension.metric == "euclidean"
+    if extension.order not in ("auto", 0) and not flat:
+        raise ValueError(
+            f"order is {extension.order}, but must be 0 or 'auto' for sparse X and for metric="
+            "'cosine': a local polynomial needs coordinates."
+        )
+    given = Given(
+        None if extension.weighting == "auto" else extension.weighting,
+        None if extension.n_neighbors == "auto" else extension.n_neighbors,
+        (None if flat else 0) if extension.order == "auto" else extension.order,
+        None if extension.loss == "auto" else extension.loss,
+        None if extension.tangent_dim == "auto" else extension.tangent_dim,
+    )
+    if not given.family.weightings:
+        _check_over_all(extension, n, is_sparse)
+    return given
+
+
+def _check_over_all(extension: Any, n: int, is_sparse: bool) -> None:
+    """Refuse what a diffusion cannot do: it is one constant over all training points."""
+    settings = (extension.order, [0]), (extension.loss, ["squared"]), (extension.n_neighbors, [n])
+    fits = all(value == "auto" or value in allowed for value, allowed in settings)
+    if not fits or extension.radius is not None or is_sparse:
+        raise ValueError(
+            "weighting='diffusion' takes all training points, dense ones: leave n_neighbors, "
+            "radius, order and loss as they are by default."
+        )

@@ -1,0 +1,79 @@
+"""Generalized least squares over the neighbours' images (Section 2.1), independent errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from outsample._kernels import absolute, polynomial
+from outsample._kernels import gls as kernels
+from outsample._parallel import over_rows
+from outsample.neighbors.neighborhoods import Neighborhoods
+from outsample.points import Points
+from outsample.records import Neighbors, Weights
+
+
+@dataclass(frozen=True, eq=False)
+class LeastSquares:
+    """Fitted weightings with a block ``w_j`` a neighbour; each adds its own constants."""
+
+    X: Points
+    Y: np.ndarray
+    n_jobs: int | None
+
+    def solve(
+        self, placer: Any, Q: Points, near: Neighborhoods, weights: Weights
+    ) -> np.ndarray:
+        """Coordinates (q, d) by the order and loss of the placer."""
+        if placer.order > 0:
+            return self._polynomial(placer, Q, near, weights)
+        if placer.loss == "absolute":
+            return median(self.Y, near.near, weights, self.n_jobs)
+        return mean(self.Y, near.near, weights, self.n_jobs)
+
+    def _polynomial(
+        self, placer: Any, Q: np.ndarray, near: Neighborhoods, weights: Weights
+    ) -> np.ndarray:
+        """Value at each query of a weighted polynomial fit in tangent coordinates.
+
+        Moving least squares: Eq. 2.5 with the polynomial ``p(V'(x_j - x))`` in place of the
+        constant, V the local PCA frame of the neighbours in the ambient space.
+        """
+        found = near.near
+        coordinates = np.empty((Q.shape[0], self.Y.shape[1]))
+        over_rows(
+            polynomial.solve_polynomial, Q.shape[0], self.n_jobs, self.X, Q, self.Y,
+            found.indptr, found.indices, found.distances, *_blocks(weights), near.reach,
+            placer.order, min(placer.tangent_dim, self.X.shape[1]), placer.loss == "absolute",
+            coordinates,
+        )  # fmt: skip
+        return coordinates
+
+
+def mean(Y: np.ndarray, near: Neighbors, weights: Weights, n_jobs: int | None = None) -> np.ndarray:
+    """``psi(x) = (sum_j w_j)^-1 sum_j w_j psi(x_j)`` (q, d) (Eq. 2.8 in the form of Eq. 5.3)."""
+    coordinates = np.empty((len(near.inside), Y.shape[1]))
+    kernel = kernels.solve_per_point if weights.per_point else kernels.solve_shared
+    over_rows(
+        kernel, len(coordinates), n_jobs, Y, near.indptr, near.indices, weights.sigma,
+        weights.axes, coordinates,
+    )  # fmt: skip
+    return coordinates
+
+
+def median(
+    Y: np.ndarray, near: Neighbors, weights: Weights, n_jobs: int | None = None
+) -> np.ndarray:
+    """Weighted geometric median (q, d): the least ``sum_j sqrt(e_j' w_j e_j)``."""
+    coordinates = mean(Y, near, weights, n_jobs)
+    over_rows(
+        absolute.solve_absolute, len(coordinates), n_jobs, Y, near.indptr, near.indices,
+        *_blocks(weights), coordinates,
+    )  # fmt: skip
+    return coordinates
+
+
+def _blocks(weights: Weights) -> tuple[np.ndarray, np.ndarray, bool]:
+    return weights.sigma, weights.axes, weights.per_point

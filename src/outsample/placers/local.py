@@ -1,0 +1,82 @@
+"""Placing a point by its neighbours: a weighting, a number of neighbours, an order and a loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from outsample.neighbors.neighborhoods import Neighborhoods
+from outsample.placers.problem import WIDE
+from outsample.placers.protocol import Arrays, FittedWeighting, Weighting
+from outsample.points import Points
+from outsample.records import Weights
+
+if TYPE_CHECKING:
+    from outsample.placers.problem import Problem
+
+
+@dataclass(frozen=True)
+class LocalPlacer:
+    """Generalized least squares over the images of a point's neighbours (Eq. 2.8).
+
+    Attributes
+    ----------
+    weighting : Weighting
+        How much each neighbour counts.
+    n_neighbors : int
+        How many, or the least number in a ball.
+    order : int
+        Degree of the local polynomial.
+    loss : {"squared", "absolute"}
+        What is summed.
+    tangent_dim : int
+        Dimension of the tangent coordinates and of ``"split_tangent"``.
+    """
+
+    weighting: Weighting
+    n_neighbors: int
+    order: int
+    loss: str
+    tangent_dim: int
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether doing best tells of a smooth map, for which more neighbours are better."""
+        plain = self.order == 0 and self.loss == "squared"
+        return self.weighting.smooth and plain and self.n_neighbors >= WIDE
+
+    def fit(self, problem: Problem, sample: np.ndarray) -> FittedLocal:
+        """Learn the constants of the weighting."""
+        return FittedLocal(self, self.weighting.fit(problem, sample, self), problem.X)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedLocal:
+    """A local placer with a fitted weighting."""
+
+    placer: LocalPlacer
+    weighting: FittedWeighting
+    X: Points
+
+    def place(
+        self, Q: Points, near: Neighborhoods | None, weights: Weights | None = None
+    ) -> np.ndarray:
+        """Coordinates (q, d) of queries."""
+        assert near is not None
+        if weights is None:
+            weights = self.weights(near)
+        return self.weighting.solve(self.placer, Q, near, weights)
+
+    def leave_out(self, rows: np.ndarray, near: Neighborhoods | None) -> np.ndarray:
+        """Coordinates (s, d) of training rows, by neighbourhoods without themselves."""
+        return self.place(self.X[rows], near)
+
+    def weights(self, near: Neighborhoods) -> Weights:
+        """Weights of the neighbours."""
+        return self.weighting.weights(near)
+
+    def arrays(self) -> Arrays:
+        """Return the constants of the weighting."""
+        return self.weighting.arrays()

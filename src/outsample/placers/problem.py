@@ -1,0 +1,129 @@
+"""The map to be extended, and what its placers share: one search of its rows, units, a sample."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from outsample.kernel import affinity
+from outsample.neighbors import local_pca
+from outsample.neighbors.neighborhoods import (
+    Neighborhoods,
+    Search,
+    first_columns,
+    first_rows,
+    without_self,
+)
+from outsample.points import Points
+from outsample.records import Neighbors
+
+# Lengths are in units of the distance to this neighbour.
+UNIT_NEIGHBOR = 15
+# A search that placers share finds no fewer neighbours than this.
+WIDE = 60
+# Rows whose neighbours tell the unit, and those that tell the dimension.
+UNIT_ROWS = 2000
+DIMENSION_ROWS = 150
+DIMENSION_NEIGHBORS = 16
+
+
+class Problem:
+    """Points X (n, D), their images Y (n, d), and how neighbourhoods are found.
+
+    ``curvature`` is the paper's c, None where it is to be estimated. ``widest`` is the largest
+    neighbourhood that will be asked for; who knows it sets it before the first search.
+    """
+
+    def __init__(
+        self, search: Search, Y: np.ndarray, curvature: float | None, n_jobs: int | None
+    ) -> None:
+        self.search, self.Y, self.curvature, self.n_jobs = search, Y, curvature, n_jobs
+        self.X: Points = search.index.X
+        self.widest = 1
+        self._rows = np.empty(0, dtype=np.int64)
+        self._found: Neighbors | None = None
+        self._others: Neighbors
+        self._all: Neighbors | None = None
+
+    @property
+    def n(self) -> int:
+        """Training points."""
+        return len(self.Y)
+
+    def sample(self, count: int) -> np.ndarray:
+        """Training rows (min(n, count),), the same every time, fewer being a part of more."""
+        return np.random.default_rng(0).permutation(self.n)[:count]
+
+    def left_out(self, rows: np.ndarray, k: int) -> Neighborhoods:
+        """Neighbourhoods of training rows without themselves."""
+        Q = self.X[rows]
+        if self.search.radius is not None:
+            return self.search.around(Q, k, rows)
+        self._search(rows, k + 2)
+        return self.search.narrowed(Q, first_rows(self._others, len(rows)), k, rows)
+
+    def nearest(self, rows: np.ndarray, k: int) -> Neighbors:
+        """Return the k nearest of training rows, themselves included, or all there are."""
+        return first_columns(self._search(rows, k), min(k, self.n))
+
+    def training(self, k: int) -> Neighborhoods:
+        """Neighbourhoods of every training point, itself included: searched once."""
+        if self.search.radius is not None:
+            return self.search.around(self.X, k)
+        if self._all is None or len(self._all.indices) < self.n * min(k + 1, self.n):
+            self._all = self.search.nearest(self.X, max(self.widest, k) + 2)
+        return self.search.narrowed(self.X, self._all, k)
+
+    def _search(self, rows: np.ndarray, width: int) -> Neighbors:
+        """At least ``width`` nearest of rows, from a search that all samples share."""
+        found = self._found
+        known = found is not None and np.array_equal(self._rows[: len(rows)], rows)
+        if found is None or not known or len(found.indices) < len(self._rows) * min(width, self.n):
+            width = max(WIDE, self.widest, width - 2) + 2
+            self._rows = rows
+            self._found = found = self.search.nearest(self.X[rows], width)
+            self._others = without_self(found, rows)
+        return first_rows(found, len(rows))
+
+    @cached_property
+    def unit(self) -> float:
+        """Median distance of training rows to their 15th neighbour; never 0."""
+        near = self.left_out(self.sample(UNIT_ROWS), min(self.n - 1, UNIT_NEIGHBOR)).near
+        units = local_units(near)
+        return float(np.median(units[units > 0])) if (units > 0).any() else 1.0
+
+    @cached_property
+    def dimension(self) -> int:
+        """Dimension of the manifold of the points, by local PCA on a few rows."""
+        near = self.nearest(self.sample(DIMENSION_ROWS), DIMENSION_NEIGHBORS)
+        return local_pca.ambient_dimension(self.X, near)
+
+    def part(self, rows: np.ndarray) -> Part:
+        """Return the map on some of its points, with the unit of the whole."""
+        return Part(self.X[rows], self.Y[rows], self.unit, self.n_jobs)
+
+    def distances(self) -> np.ndarray:
+        """Distances (n, n) of all points, in an array that the caller may overwrite."""
+        return affinity.distances(self.X, n_jobs=self.n_jobs)
+
+
+class Part:
+    """A part of a map, for placers over all points to be tried on; its distances are kept."""
+
+    def __init__(self, X: Points, Y: np.ndarray, unit: float, n_jobs: int | None) -> None:
+        self.X, self.Y, self.unit, self.n_jobs = X, Y, unit, n_jobs
+        self._apart: np.ndarray | None = None
+
+    def distances(self) -> np.ndarray:
+        """Distances of all points, in an array that the caller may overwrite."""
+        if self._apart is None:
+            self._apart = affinity.distances(self.X, n_jobs=self.n_jobs)
+        return self._apart.copy()
+
+
+def local_units(near: Neighbors) -> np.ndarray:
+    """Distance (q,) to the 15th neighbour, the last if there are fewer; 0 only if all coincide."""
+    at = np.minimum(near.indptr[:-1] + UNIT_NEIGHBOR, near.indptr[1:]) - 1
+    units = near.distances[at]
+    return np.where(units > 0, units, near.distances[near.indptr[1:] - 1])
