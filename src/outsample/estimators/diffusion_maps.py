@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from outsample._validation import check_jobs, check_number, check_points, check_queries
 from outsample.kernel import affinity, spectral
 from outsample.kernel.bandwidth import check_bandwidth
+from outsample.kernel.scales import slope_bandwidth, squared_distance_sample
+from outsample.kernel.units import PointUnit
 from outsample.neighbors.graph import neighbor_distances
 from outsample.neighbors.index import NeighborIndex
 
@@ -46,7 +48,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     bandwidth : float or "auto", default="auto"
         Epsilon, a squared length. ``"auto"`` takes the value at which the sum of the kernel over
         pairs of points grows fastest with epsilon, on a logarithmic scale
-        (`affinity.slope_bandwidth`); with a sparse kernel at most the squared typical distance
+        (`scales.slope_bandwidth`); with a sparse kernel at most the squared typical distance
         to the last neighbour.
     alpha : float, default=1.0
         0: the map follows the density of the points; 1: only their shape (Laplace-Beltrami).
@@ -177,7 +179,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         check_is_fitted(self)
         X, dtype = check_queries(self, X)
-        X = affinity.scaled(X, self.scale_)
+        X = self.unit_.points(X)
         reach = None
         if self.index_ is not None and self.n_neighbors_ is not None and self.reach_ is not None:
             near = self.index_.nearest(X, self.n_neighbors_ + 1)
@@ -207,14 +209,14 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             )
         if self.n_neighbors is not None:
             check_number("n_neighbors", self.n_neighbors, 1, n - 1, whole=True)
-        self.scale_ = affinity.unit_scale(X)
-        self.points_ = affinity.scaled(X, self.scale_)
+        self.unit_ = PointUnit.of(X)
+        self.points_ = self.unit_.points(X)
         self.n_neighbors_ = self.n_neighbors
         if n > DENSE_ROWS and self.n_neighbors is None:
             self.n_neighbors_ = SPARSE_NEIGHBORS
         kernel = self._dense() if self.n_neighbors_ is None else self._sparse(self.n_neighbors_)
         self.bandwidth_ = (
-            self.epsilon_ / self.scale_ / self.scale_
+            self.unit_.given(self.epsilon_)
             if self.bandwidth == "auto"
             else float(self.bandwidth)
         )
@@ -231,10 +233,10 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _choose_epsilon(self, most: float) -> None:
         """Bandwidth in the units of the scaled points."""
         if self.bandwidth == "auto":
-            squares = affinity.squared_distance_sample(self.points_, self.n_jobs)
-            self.epsilon_ = min(affinity.slope_bandwidth(squares), most)
+            squares = squared_distance_sample(self.points_, self.n_jobs)
+            self.epsilon_ = min(slope_bandwidth(squares), most)
         else:
-            epsilon = float(self.bandwidth) * self.scale_ * self.scale_
+            epsilon = self.unit_.square(float(self.bandwidth))
             self.epsilon_ = max(epsilon, np.finfo(float).tiny)
 
     def _dense(self) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 from outsample.estimators.kernel_expansion import KernelExpansion
 from outsample.kernel import affinity, spectral
 from outsample.kernel.bandwidth import Choice
+from outsample.kernel.left_out import left_out_of_kernel
 
 
 class GeometricHarmonics(KernelExpansion):
@@ -98,7 +99,7 @@ class GeometricHarmonics(KernelExpansion):
 
     def _left_out(self, G: np.ndarray, f: np.ndarray) -> np.ndarray | None:
         """Leave-one-out residuals; the largest row sum stands for the largest eigenvalue."""
-        return spectral.left_out_of_kernel(G, f, G.sum(axis=1).max() / self.condition)
+        return left_out_of_kernel(G, f, G.sum(axis=1).max() / self.condition)
 
     def _values(self, Q: Any) -> np.ndarray:
         return affinity.expansion(

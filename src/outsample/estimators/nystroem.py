@@ -10,6 +10,7 @@ from outsample._validation import check_number
 from outsample.estimators.kernel_expansion import KernelExpansion
 from outsample.kernel import affinity, spectral
 from outsample.kernel.bandwidth import Choice
+from outsample.kernel.left_out import left_out_of_markov
 
 
 class NystroemExtension(KernelExpansion):
@@ -128,7 +129,7 @@ class NystroemExtension(KernelExpansion):
         if self.n_components != "auto" and self.n_components < len(f):
             cut = spectral.nth_eigenvalue(kernel.conjugate, int(self.n_components))
             ridge = max(ridge, cut)
-        return spectral.left_out_of_markov(kernel, f, ridge)
+        return left_out_of_markov(kernel, f, ridge)
 
     def _values(self, Q: Any) -> np.ndarray:
         return spectral.markov_mean(
