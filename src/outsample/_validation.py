@@ -26,19 +26,9 @@ def check_training(
 
     Copies, so that later changes of the caller's arrays do not reach the model.
     """
-    try:
-        X, Y = validate_data(
-            estimator,
-            X,
-            Y,
-            accept_sparse="csr",
-            dtype=FLOATS,
-            multi_output=True,
-            y_numeric=True,
-            ensure_min_samples=least_rows,
-        )
-    except ValueError as error:
-        raise _located(error, {"X": X, "y": Y}) from None
+    X, Y = _validated(
+        estimator, X=X, y=Y, multi_output=True, y_numeric=True, ensure_min_samples=least_rows
+    )
     Y = np.array(Y, dtype=np.float64, order="C").reshape(X.shape[0], -1)
     _check_size("X", X)
     _check_size("y", Y)
@@ -47,22 +37,14 @@ def check_training(
 
 def check_points(estimator: BaseEstimator, X: Any, least_rows: int = 2) -> tuple[Points, np.dtype]:
     """Check training points (n, D) without images: float64, and the type to answer in."""
-    try:
-        checked = validate_data(
-            estimator, X, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=least_rows
-        )
-    except ValueError as error:
-        raise _located(error, {"X": X}) from None
+    checked = _validated(estimator, X=X, ensure_min_samples=least_rows)
     _check_size("X", checked)
     return _float64(checked, copy=True), checked.dtype
 
 
 def check_queries(estimator: BaseEstimator, X: Any) -> tuple[Points, np.dtype]:
     """Check new points (q, D) against what ``fit`` saw: float64, and the type to answer in."""
-    try:
-        checked = validate_data(estimator, X, accept_sparse="csr", dtype=FLOATS, reset=False)
-    except ValueError as error:
-        raise _located(error, {"X": X}) from None
+    checked = _validated(estimator, X=X, reset=False)
     _check_size("X", checked)
     return _float64(checked, copy=False), checked.dtype
 
@@ -115,6 +97,14 @@ def check_choice(name: str, value: Any, allowed: Collection[Any]) -> None:
     if not any(type(value) is type(choice) and value == choice for choice in allowed):
         names = ", ".join(repr(choice) for choice in allowed)
         raise ValueError(f"{name} is {value!r}, but must be one of {names}.")
+
+
+def _validated(estimator: BaseEstimator, **arguments: Any) -> Any:
+    """Arrays checked by scikit-learn, which also notes or compares the columns."""
+    try:
+        return validate_data(estimator, accept_sparse="csr", dtype=FLOATS, **arguments)
+    except ValueError as error:
+        raise _located(error, arguments) from None
 
 
 def _float64(X: Points, copy: bool) -> Points:

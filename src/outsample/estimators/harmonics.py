@@ -8,7 +8,6 @@ import numpy as np
 
 from outsample.estimators.kernel_expansion import KernelExpansion
 from outsample.kernel import affinity, spectral
-from outsample.kernel.bandwidth import Choice
 from outsample.kernel.left_out import left_out_of_kernel
 
 
@@ -80,12 +79,6 @@ class GeometricHarmonics(KernelExpansion):
     array([[-0.99]])
     """
 
-    bandwidth_: float
-    selection_: list[Choice]
-    eigenvalues_: np.ndarray
-    n_components_: int
-    condition_: float
-
     def __init__(
         self,
         *,
@@ -106,10 +99,7 @@ class GeometricHarmonics(KernelExpansion):
             self.points_, Q, self.epsilon_, self.coefficients_, n_jobs=self.n_jobs
         )
 
-    def _expand(self, f: np.ndarray) -> None:
+    def _expand(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         G = affinity.gaussian(self.points_, self.epsilon_, self.n_jobs)
         values, vectors = spectral.eigenpairs_above(G, self.condition)
-        self.coefficients_ = spectral.solve_in(values, vectors, f)
-        self.eigenvalues_ = values
-        self.n_components_ = len(values)
-        self.condition_ = float(values[0] / values[-1])
+        return values, spectral.solve_in(values, vectors, f)

@@ -24,7 +24,6 @@ class KernelExpansion(MapExtension):
     bandwidth: float | Literal["auto"]
     condition: float
     n_jobs: int | None
-    bandwidth_: float
     selection_: list[Choice]
     coefficients_: np.ndarray
 
@@ -59,7 +58,9 @@ class KernelExpansion(MapExtension):
         else:
             self.bandwidth_ = float(self.bandwidth)
             self.epsilon_ = max(self.unit_.square(self.bandwidth_), np.finfo(float).tiny)
-        self._expand(self.map_unit_.images(Y))
+        self.eigenvalues_, self.coefficients_ = self._expand(self.map_unit_.images(Y))
+        self.n_components_ = len(self.eigenvalues_)
+        self.condition_ = float(self.eigenvalues_[0] / self.eigenvalues_[-1])
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -94,8 +95,8 @@ class KernelExpansion(MapExtension):
         """Leave-one-out residuals (n, d) of f by the Gaussian matrix G; None if there are none."""
 
     @abstractmethod
-    def _expand(self, f: np.ndarray) -> None:
-        """Set the coefficients of f (n, d), and what is known of the spectrum."""
+    def _expand(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Eigenvalues in use, falling, and the coefficients (n, d) of f in their components."""
 
     @abstractmethod
     def _values(self, Q: Any) -> np.ndarray:

@@ -106,8 +106,6 @@ class MultiscaleExtension(MapExtension):
     True
     """
 
-    scales_: np.ndarray
-    errors_: np.ndarray
     sampled_: list[np.ndarray]
     coefficients_: list[np.ndarray]
 

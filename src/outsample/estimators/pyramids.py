@@ -139,9 +139,6 @@ class LaplacianPyramids(MapExtension):
     True
     """
 
-    scales_: np.ndarray
-    errors_: np.ndarray
-    residuals_: np.ndarray
     selection_: list[Candidate]
 
     def __init__(

@@ -47,12 +47,6 @@ def gaussian(X: Points, epsilon: float, n_jobs: int | None = None) -> np.ndarray
     return gaussian_of(apart, epsilon, out=apart)
 
 
-def cross_gaussian(Q: Points, X: Points, epsilon: float, n_jobs: int | None = None) -> np.ndarray:
-    """Gaussian kernel (q, n) between two sets of points (Eq. 7.3)."""
-    apart = distances(X, Q, n_jobs)
-    return gaussian_of(apart, epsilon, out=apart)
-
-
 def expansion(
     X: Points,
     Q: Points,
@@ -67,17 +61,9 @@ def expansion(
     Summed in the same order for any batch. Far from the data the quotient tends to the
     coefficient of the nearest training point, the plain sum to 0.
     """
-    values = np.empty((Q.shape[0], coefficients.shape[1]))
-    over_rows(
-        kernels.expansion,
-        Q.shape[0],
-        n_jobs,
-        kernel_rows(X),
-        X.shape[0],
-        kernel_rows(Q),
-        float(np.sqrt(epsilon)),
-        np.ascontiguousarray(coefficients, dtype=np.float64),
-        normalize,
-        values,
-    )
+    q, n, root = Q.shape[0], X.shape[0], float(np.sqrt(epsilon))
+    values = np.empty((q, coefficients.shape[1]))
+    c = np.ascontiguousarray(coefficients, dtype=np.float64)
+    rows, asked = kernel_rows(X), kernel_rows(Q)
+    over_rows(kernels.expansion, q, n_jobs, rows, n, asked, root, c, normalize, values)
     return values

@@ -86,18 +86,10 @@ def pyramid(
     X: Points, Q: Points, scales: np.ndarray, residuals: np.ndarray, n_jobs: int | None = None
 ) -> np.ndarray:
     """Sum (q, d) over the levels of smoothed residuals d_l (l, n, d) at the queries (Eq. 7.6)."""
-    values = np.empty((Q.shape[0], residuals.shape[2]))
-    over_rows(
-        kernels.pyramid,
-        Q.shape[0],
-        n_jobs,
-        kernel_rows(X),
-        X.shape[0],
-        kernel_rows(Q),
-        np.sqrt(scales),
-        residuals,
-        values,
-    )
+    q, n, roots = Q.shape[0], X.shape[0], np.sqrt(scales)
+    values = np.empty((q, residuals.shape[2]))
+    rows, asked = kernel_rows(X), kernel_rows(Q)
+    over_rows(kernels.pyramid, q, n_jobs, rows, n, asked, roots, residuals, values)
     return values
 
 

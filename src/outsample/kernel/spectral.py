@@ -143,21 +143,10 @@ def markov_mean(
     and the w_j of `Markov`; summed in the same order for any batch. g is 0 between a query and a
     training point further apart than the larger of their two reaches, (q,) and (n,).
     """
-    q, n = Q.shape[0], X.shape[0]
+    q, n, root = Q.shape[0], X.shape[0], float(np.sqrt(epsilon))
     own, others = reach if reach is not None else (np.full(q, np.inf), np.full(n, np.inf))
     values = np.empty((q, coefficients.shape[1]))
-    over_rows(
-        kernels.markov_mean,
-        q,
-        n_jobs,
-        kernel_rows(X),
-        n,
-        kernel_rows(Q),
-        float(np.sqrt(epsilon)),
-        weights,
-        own,
-        others,
-        np.ascontiguousarray(coefficients, dtype=np.float64),
-        values,
-    )
+    c = np.ascontiguousarray(coefficients, dtype=np.float64)
+    rows, asked = kernel_rows(X), kernel_rows(Q)
+    over_rows(kernels.markov_mean, q, n_jobs, rows, n, asked, root, weights, own, others, c, values)
     return values

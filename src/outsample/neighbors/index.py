@@ -113,12 +113,9 @@ class NeighborIndex:
                 open_rows = self._propose(Q, k, min(width, n), open_rows, indices, distances)
                 if not len(open_rows):
                     return
-        found = np.empty((len(open_rows), k), dtype=np.int64)
-        apart = np.empty((len(open_rows), k))
-        asked = kernel_rows(Q[open_rows])
-        over_rows(
-            search.scan_nearest, len(open_rows), self.n_jobs, self.rows, n, asked, found, apart
-        )
+        q, asked = len(open_rows), kernel_rows(Q[open_rows])
+        found, apart = np.empty((q, k), dtype=np.int64), np.empty((q, k))
+        over_rows(search.scan_nearest, q, self.n_jobs, self.rows, n, asked, found, apart)
         indices[open_rows], distances[open_rows] = found, apart
 
     def _propose(
@@ -148,16 +145,8 @@ class NeighborIndex:
 
     def _refine(self, Q: Points, candidates: np.ndarray) -> np.ndarray:
         """Sort candidates in place by their own distances, which are returned."""
-        apart = np.empty(candidates.shape)
-        over_rows(
-            search.refine_candidates,
-            Q.shape[0],
-            self.n_jobs,
-            self.rows,
-            kernel_rows(Q),
-            candidates,
-            apart,
-        )
+        q, asked, apart = Q.shape[0], kernel_rows(Q), np.empty(candidates.shape)
+        over_rows(search.refine_candidates, q, self.n_jobs, self.rows, asked, candidates, apart)
         return apart
 
     def ball(self, Q: Points, radius: float, at_least: int) -> Neighbors:
@@ -198,17 +187,9 @@ class NeighborIndex:
                 unsure = (least != most) | (largest_in_rows(asked) >= FAR_AWAY)
                 sizes[~unsure] = least[~unsure]
         rows = np.flatnonzero(unsure)
-        counted = kernel_rows(Q[rows])
-        counts = np.empty(len(rows), dtype=np.int64)
+        n, asked, counts = self.X.shape[0], kernel_rows(Q[rows]), np.empty(len(rows), np.int64)
         over_rows(
-            search.scan_ball_counts,
-            len(rows),
-            self.n_jobs,
-            self.rows,
-            self.X.shape[0],
-            counted,
-            radius,
-            counts,
+            search.scan_ball_counts, len(rows), self.n_jobs, self.rows, n, asked, radius, counts
         )
         sizes[rows] = counts
         return sizes

@@ -55,18 +55,9 @@ def lipschitz_estimates(
     A lower bound of the true constant, since only the samples are seen; their maximum estimates
     the global one. Coinciding rows are passed over.
     """
+    around = near.indptr, near.indices, near.distances
     ratios = np.empty(len(rows))
-    over_rows(
-        kernels.lipschitz_ratios,
-        len(rows),
-        n_jobs,
-        Y,
-        rows,
-        near.indptr,
-        near.indices,
-        near.distances,
-        ratios,
-    )
+    over_rows(kernels.lipschitz_ratios, len(rows), n_jobs, Y, rows, *around, ratios)
     return ratios
 
 
@@ -94,17 +85,7 @@ def certificates(
     n_jobs: int | None = None,
 ) -> np.ndarray:
     """``min_j (|psi_hat - psi_j| + K r_j)`` (q,): holds for any placement of a K-Lipschitz map."""
-    bound = np.empty(len(coordinates))
-    over_rows(
-        kernels.certificates,
-        len(coordinates),
-        n_jobs,
-        Y,
-        near.indptr,
-        near.indices,
-        near.distances,
-        lipschitz,
-        coordinates,
-        bound,
-    )
+    around = near.indptr, near.indices, near.distances
+    q, bound = len(coordinates), np.empty(len(coordinates))
+    over_rows(kernels.certificates, q, n_jobs, Y, *around, lipschitz, coordinates, bound)
     return bound

@@ -36,9 +36,7 @@ def plane_distances(
             )
         return distances
     Q = np.ascontiguousarray(Q)
-    over_rows(
-        kernels.plane_distances, q, n_jobs, X, Q, near.indptr, near.indices, t, distances
-    )  # fmt: skip
+    over_rows(kernels.plane_distances, q, n_jobs, X, Q, near.indptr, near.indices, t, distances)
     return distances
 
 
@@ -71,9 +69,7 @@ def soft_plane_distances(
             kernels.soft_plane_distances(0, 1, few, x, rows, counts, shares, distances[i:])
         return distances
     Q = np.ascontiguousarray(Q)
-    over_rows(
-        kernels.soft_plane_distances, q, n_jobs, X, Q, indices, counts, shares, distances
-    )  # fmt: skip
+    over_rows(kernels.soft_plane_distances, q, n_jobs, X, Q, indices, counts, shares, distances)
     return distances
 
 
