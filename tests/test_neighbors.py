@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -82,3 +84,16 @@ def test_large_batches_go_in_chunks(monkeypatch):
 def test_no_queries():
     near = NeighborIndex(np.ones((3, 2))).nearest(np.empty((0, 2)), 2)
     assert len(near.indices) == 0 and len(near.indptr) == 1
+
+
+@pytest.mark.parametrize("kind", INDEXES)
+def test_rows_searched_are_counted_but_not_kept(kind):
+    X = np.random.default_rng(6).normal(size=(50, 3))
+    index = NeighborIndex(X, kind)
+    before = pickle.dumps(index)
+    assert index.rows_searched == 0
+    index.nearest(X, 4)
+    assert index.rows_searched == 50
+    index.ball(X[:7], 0.5, at_least=2)
+    assert index.rows_searched == 57
+    assert pickle.dumps(index) == before and pickle.loads(before).rows_searched == 0

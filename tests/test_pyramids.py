@@ -7,7 +7,8 @@ from scipy import sparse
 import reference
 from outsample import LaplacianPyramids
 from outsample.kernel import smoothing
-from outsample.kernel.smoothing import Smoother, first_scale
+from outsample.kernel.scales import squared_diameter
+from outsample.kernel.smoothing import Smoother
 
 
 def wavy(n, seed=0, D=3):
@@ -36,7 +37,7 @@ def test_pyramid_equals_its_twin(stop):
 def test_the_stop_is_the_minimum_of_brute_force_leave_one_out(seed, ratio):
     X, Y, _ = wavy(80, seed)
     Y = Y + 0.05 * np.random.default_rng(seed).normal(size=Y.shape)
-    top = first_scale(X)
+    top = squared_diameter(X)
     model = LaplacianPyramids(initial_scale=top, ratio=ratio).fit(X, Y)
     most = int(np.log2(top / (np.median(np.sort(reference.pairwise(X, X))[:, 1]) / 8) ** 2))
     errors = reference.pyramid_left_out(

@@ -8,7 +8,8 @@ from scipy import sparse
 
 import reference
 from outsample import DiffusionMaps
-from outsample.kernel import affinity, bandwidth, spectral
+from outsample.kernel import affinity, bandwidth, left_out, spectral
+from outsample.kernel.scales import median_nearest
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def test_leaving_a_row_out_of_the_kernel_is_exact(kernel):
     X, _ = kernel
     f = np.sin(X)
     epsilon = 0.05
-    closed = spectral.left_out_of_kernel(affinity.gaussian(X, epsilon), f, 0.0)
+    closed = left_out.left_out_of_kernel(affinity.gaussian(X, epsilon), f, 0.0)
     placed = reference.leave_one_out(
         X,
         f,
@@ -86,7 +87,7 @@ def test_leaving_a_row_out_of_the_diffusion_is_close():
     f -= f.mean(axis=0)
     epsilon = 0.01
     kernel = spectral.markov(affinity.gaussian(X, epsilon), 1.0)
-    closed = spectral.left_out_of_markov(kernel, f, 0.0)
+    closed = left_out.left_out_of_markov(kernel, f, 0.0)
     placed = reference.leave_one_out(
         X, f, lambda A, B: lambda q: reference.nystroem(A, B, q, epsilon, 1.0)
     )
@@ -98,20 +99,20 @@ def test_an_isolated_row_counts_as_unknown():
     X = np.array([[0.0], [0.1], [0.2], [100.0]])
     f = np.array([[0.0], [1.0], [2.0], [5.0]])
     kernel = spectral.markov(affinity.gaussian(X, 0.01), 1.0)
-    assert spectral.left_out_of_markov(kernel, f, 0.0)[3] == 5
+    assert left_out.left_out_of_markov(kernel, f, 0.0)[3] == 5
 
 
 def test_a_singular_kernel_has_no_inverse():
-    assert spectral.inverse(-np.ones((3, 3)), 0.0) is None
-    assert spectral.left_out_of_kernel(-np.ones((3, 3)), np.ones((3, 1)), 0.0) is None
+    assert left_out.inverse(-np.ones((3, 3)), 0.0) is None
+    assert left_out.left_out_of_kernel(-np.ones((3, 3)), np.ones((3, 1)), 0.0) is None
     broken = spectral.Markov(-np.ones((3, 3)), np.ones(3), np.ones(3))
-    assert spectral.left_out_of_markov(broken, np.ones((3, 1)), 0.0) is None
+    assert left_out.left_out_of_markov(broken, np.ones((3, 1)), 0.0) is None
 
 
 def test_a_choice_without_any_error_is_the_neighbor_distance(kernel):
     X, _ = kernel
     found = bandwidth.choices(X, np.sin(X), lambda G, f: None, None)
-    assert found[0].bandwidth == pytest.approx(affinity.median_nearest(X, 15) ** 2)
+    assert found[0].bandwidth == pytest.approx(median_nearest(X, 15) ** 2)
     assert np.isinf(found[0].error)
     assert len(found) == len(set(found)) == 14
 

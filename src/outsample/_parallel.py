@@ -16,13 +16,7 @@ ROWS_PER_THREAD = 64
 
 
 def thread_count(n_jobs: int | None) -> int:
-    """Threads meant by scikit-learn's ``n_jobs``: None is 1, -1 every core, -2 all but one.
-
-    Examples
-    --------
-    >>> thread_count(None), thread_count(3)
-    (1, 3)
-    """
+    """Threads meant by scikit-learn's ``n_jobs``: None is 1, -1 every core, -2 all but one."""
     if n_jobs is None:
         return 1
     if n_jobs < 0:
@@ -35,16 +29,7 @@ def over_rows(
 ) -> None:
     """Call ``kernel(start, stop, *arguments)`` on slices that cover ``range(n_rows)``.
 
-    Parameters
-    ----------
-    kernel : callable
-        Writes its rows into arrays of the caller; rows must not depend on one another.
-    n_rows : int
-        Number of rows.
-    n_jobs : int or None
-        As in scikit-learn.
-    *arguments : object
-        Passed on.
+    It writes its rows into arrays of the caller; rows must not depend on one another.
     """
     threads = min(thread_count(n_jobs), n_rows // ROWS_PER_THREAD)
     if threads <= 1:

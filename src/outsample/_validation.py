@@ -22,38 +22,13 @@ FLOATS = [np.float64, np.float32]
 def check_training(
     estimator: BaseEstimator, X: Any, Y: Any, least_rows: int = 2
 ) -> tuple[Points, np.ndarray]:
-    """Check training points and their images.
+    """Check points (n, D) and images (n, d): float64; ``n_features_in_`` is set.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Gets ``n_features_in_`` and ``feature_names_in_``.
-    X : array-like or sparse matrix of shape (n, D)
-        Points.
-    Y : array-like of shape (n, d) or (n,)
-        Images.
-    least_rows : int
-        Fewer rows are refused.
-
-    Returns
-    -------
-    X : ndarray or CSR matrix of shape (n, D), float64
-    Y : ndarray of shape (n, d), float64
-        A copy: later changes of the caller's array do not reach the model.
+    Copies, so that later changes of the caller's arrays do not reach the model.
     """
-    try:
-        X, Y = validate_data(
-            estimator,
-            X,
-            Y,
-            accept_sparse="csr",
-            dtype=FLOATS,
-            multi_output=True,
-            y_numeric=True,
-            ensure_min_samples=least_rows,
-        )
-    except ValueError as error:
-        raise _located(error, {"X": X, "y": Y}) from None
+    X, Y = _validated(
+        estimator, X=X, y=Y, multi_output=True, y_numeric=True, ensure_min_samples=least_rows
+    )
     Y = np.array(Y, dtype=np.float64, order="C").reshape(X.shape[0], -1)
     _check_size("X", X)
     _check_size("y", Y)
@@ -61,53 +36,15 @@ def check_training(
 
 
 def check_points(estimator: BaseEstimator, X: Any, least_rows: int = 2) -> tuple[Points, np.dtype]:
-    """Check training points that come without images.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Gets ``n_features_in_`` and ``feature_names_in_``.
-    X : array-like or sparse matrix of shape (n, D)
-        Points.
-    least_rows : int
-        Fewer rows are refused.
-
-    Returns
-    -------
-    X : ndarray or CSR matrix of shape (n, D), float64
-    dtype : numpy dtype
-        float32 if the points came so, else float64.
-    """
-    try:
-        checked = validate_data(
-            estimator, X, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=least_rows
-        )
-    except ValueError as error:
-        raise _located(error, {"X": X}) from None
+    """Check training points (n, D) without images: float64, and the type to answer in."""
+    checked = _validated(estimator, X=X, ensure_min_samples=least_rows)
     _check_size("X", checked)
     return _float64(checked, copy=True), checked.dtype
 
 
 def check_queries(estimator: BaseEstimator, X: Any) -> tuple[Points, np.dtype]:
-    """Check new points against what ``fit`` saw.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted.
-    X : array-like or sparse matrix of shape (q, D)
-        New points.
-
-    Returns
-    -------
-    X : ndarray or CSR matrix of shape (q, D), float64
-    dtype : numpy dtype
-        float32 if the points came so, else float64: the type to answer in.
-    """
-    try:
-        checked = validate_data(estimator, X, accept_sparse="csr", dtype=FLOATS, reset=False)
-    except ValueError as error:
-        raise _located(error, {"X": X}) from None
+    """Check new points (q, D) against what ``fit`` saw: float64, and the type to answer in."""
+    checked = _validated(estimator, X=X, reset=False)
     _check_size("X", checked)
     return _float64(checked, copy=False), checked.dtype
 
@@ -121,23 +58,8 @@ def check_number(
     whole: bool = False,
     open_below: bool = False,
 ) -> None:
-    """Refuse a parameter that is no number or outside its range.
+    """Refuse a parameter that is no number or outside its range, ends included.
 
-    Parameters
-    ----------
-    name : str
-        Name of the parameter.
-    value : object
-        Its value.
-    least, most : float
-        The range, ends included.
-    whole : bool
-        Whether only integers are allowed.
-    open_below : bool
-        Whether ``least`` itself is refused.
-
-    Examples
-    --------
     >>> check_number("radius", -1.0, 0, np.inf, open_below=True)
     Traceback (most recent call last):
     ...
@@ -158,13 +80,7 @@ def check_number(
 
 
 def check_jobs(n_jobs: Any) -> None:
-    """Refuse an ``n_jobs`` that is neither None nor an integer other than 0.
-
-    Parameters
-    ----------
-    n_jobs : object
-        The parameter.
-    """
+    """Refuse an ``n_jobs`` that is neither None nor an integer other than 0."""
     if n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs != 0):
         return
     raise ValueError(f"n_jobs is {n_jobs!r}, but must be None, or an integer other than 0.")
@@ -173,17 +89,6 @@ def check_jobs(n_jobs: Any) -> None:
 def check_choice(name: str, value: Any, allowed: Collection[Any]) -> None:
     """Refuse a parameter that is not one of a few values.
 
-    Parameters
-    ----------
-    name : str
-        Name of the parameter.
-    value : object
-        Its value.
-    allowed : collection
-        The values.
-
-    Examples
-    --------
     >>> check_choice("loss", "cubic", ["auto", "squared"])
     Traceback (most recent call last):
     ...
@@ -192,6 +97,14 @@ def check_choice(name: str, value: Any, allowed: Collection[Any]) -> None:
     if not any(type(value) is type(choice) and value == choice for choice in allowed):
         names = ", ".join(repr(choice) for choice in allowed)
         raise ValueError(f"{name} is {value!r}, but must be one of {names}.")
+
+
+def _validated(estimator: BaseEstimator, **arguments: Any) -> Any:
+    """Arrays checked by scikit-learn, which also notes or compares the columns."""
+    try:
+        return validate_data(estimator, accept_sparse="csr", dtype=FLOATS, **arguments)
+    except ValueError as error:
+        raise _located(error, arguments) from None
 
 
 def _float64(X: Points, copy: bool) -> Points:

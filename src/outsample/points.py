@@ -1,4 +1,4 @@
-"""Points, dense or sparse, as the kernels take them."""
+"""Points, dense or sparse, as the kernels take them; lengths of rows and the size of a map."""
 
 from __future__ import annotations
 
@@ -12,85 +12,51 @@ Points: TypeAlias = Any
 
 
 def kernel_rows(X: Points) -> np.ndarray | tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Arrays that a kernel reads rows from.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n, D)
-        Points.
-
-    Returns
-    -------
-    ndarray, or (data, columns, starts)
-    """
+    """Arrays that a kernel reads rows from: X itself, or (data, columns, starts) if sparse."""
     if sparse.issparse(X):
         return X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)
     return np.ascontiguousarray(X)
 
 
 def largest_entry(X: Points) -> float:
-    """Largest absolute value, 0 for no entries at all.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix
-        Points.
-
-    Returns
-    -------
-    float
-    """
+    """Largest absolute value, 0 for no entries at all."""
     values = X.data if sparse.issparse(X) else X
     return max(abs(float(values.max())), abs(float(values.min()))) if values.size else 0.0
 
 
 def largest_in_rows(X: Points) -> np.ndarray:
-    """Largest absolute value of every row.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n, D)
-        Points.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-    """
+    """Largest absolute value (n,) of every row."""
     if sparse.issparse(X):
         return abs(X).max(axis=1).toarray().ravel()
     return np.abs(X).max(axis=1)
 
 
 def row_norms(X: Points) -> np.ndarray:
-    """Euclidean length of every row.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n, D)
-        Points.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-    """
+    """Euclidean length (n,) of every row."""
     squares = X.multiply(X).sum(axis=1) if sparse.issparse(X) else (X**2).sum(axis=1)
     return np.sqrt(np.asarray(squares).ravel())
 
 
-def unit_rows(X: Points) -> Points:
-    """Scale every row to length 1, so that chords stand for angles.
+def root_mean_square(rows: np.ndarray) -> float:
+    """Root mean square length of the rows.
 
-    The chord c and the cosine distance s of two points are tied by ``c^2 = 2 s``.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n, D)
-        Points.
-
-    Returns
-    -------
-    ndarray or CSR matrix
+    >>> root_mean_square(np.array([[3.0, 4.0], [0.0, 5.0]]))
+    5.0
     """
+    return float(np.sqrt((rows**2).sum(axis=1).mean()))
+
+
+def map_size(Y: np.ndarray) -> float:
+    """Root mean square distance of the images (n, d) from their mean; 1 for a constant map."""
+    centered = Y - Y.mean(axis=0)
+    largest = np.abs(centered).max()
+    if largest == 0:
+        return 1.0
+    return float(largest * root_mean_square(centered / largest))  # squares must not overflow
+
+
+def unit_rows(X: Points) -> Points:
+    """Every row scaled to length 1: the chord c stands for the cosine distance s, ``c^2 = 2 s``."""
     sizes = largest_in_rows(X)
     if not sizes.all():
         row = int(np.argmin(sizes))
@@ -103,38 +69,13 @@ def unit_rows(X: Points) -> Points:
 
 
 def in_metric(X: Points, metric: str) -> Points:
-    """Points whose Euclidean distances are the metric's; for angles, unit vectors.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n, D)
-        Points.
-    metric : {"euclidean", "cosine"}
-        The metric.
-
-    Returns
-    -------
-    ndarray or CSR matrix
-    """
+    """Points whose Euclidean distances are the metric's; for angles, unit vectors."""
     return unit_rows(X) if metric == "cosine" else X
 
 
 def in_chords(radius: float | None, metric: str) -> float | None:
-    """Turn a radius of the metric into one between points `in_metric`.
+    """Radius between points `in_metric`, from one in the metric.
 
-    Parameters
-    ----------
-    radius : float or None
-        In the metric.
-    metric : {"euclidean", "cosine"}
-        The metric.
-
-    Returns
-    -------
-    float or None
-
-    Examples
-    --------
     >>> in_chords(0.5, "cosine")
     1.0
     """

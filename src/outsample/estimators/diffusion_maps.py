@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from outsample._validation import check_jobs, check_number, check_points, check_queries
 from outsample.kernel import affinity, spectral
 from outsample.kernel.bandwidth import check_bandwidth
+from outsample.kernel.scales import slope_bandwidth, squared_distance_sample
+from outsample.kernel.units import PointUnit
 from outsample.neighbors.graph import neighbor_distances
 from outsample.neighbors.index import NeighborIndex
 
@@ -46,7 +48,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     bandwidth : float or "auto", default="auto"
         Epsilon, a squared length. ``"auto"`` takes the value at which the sum of the kernel over
         pairs of points grows fastest with epsilon, on a logarithmic scale
-        (`affinity.slope_bandwidth`); with a sparse kernel at most the squared typical distance
+        (`scales.slope_bandwidth`); with a sparse kernel at most the squared typical distance
         to the last neighbour.
     alpha : float, default=1.0
         0: the map follows the density of the points; 1: only their shape (Laplace-Beltrami).
@@ -96,12 +98,9 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     True
     """
 
-    embedding_: np.ndarray
-    eigenvalues_: np.ndarray
-    bandwidth_: float
     n_neighbors_: int | None
     index_: NeighborIndex | None
-    reach_: np.ndarray | None
+    reach_: np.ndarray
 
     def __init__(
         self,
@@ -177,20 +176,13 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         check_is_fitted(self)
         X, dtype = check_queries(self, X)
-        X = affinity.scaled(X, self.scale_)
+        X = self.unit_.points(X)
         reach = None
-        if self.index_ is not None and self.n_neighbors_ is not None and self.reach_ is not None:
+        if self.index_ is not None and self.n_neighbors_ is not None:
             near = self.index_.nearest(X, self.n_neighbors_ + 1)
             reach = near.distances[near.indptr[1:] - 1], self.reach_
-        values = spectral.markov_mean(
-            self.points_,
-            X,
-            self.epsilon_,
-            self.weights_,
-            self.coefficients_,
-            reach,
-            n_jobs=self.n_jobs,
-        )
+        kernel = self.epsilon_, self.weights_, self.coefficients_
+        values = spectral.markov_mean(self.points_, X, *kernel, reach, self.n_jobs)
         return values.astype(dtype, copy=False)
 
     @property
@@ -207,17 +199,12 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             )
         if self.n_neighbors is not None:
             check_number("n_neighbors", self.n_neighbors, 1, n - 1, whole=True)
-        self.scale_ = affinity.unit_scale(X)
-        self.points_ = affinity.scaled(X, self.scale_)
+        self.unit_ = PointUnit.of(X)
+        self.points_ = self.unit_.points(X)
         self.n_neighbors_ = self.n_neighbors
         if n > DENSE_ROWS and self.n_neighbors is None:
             self.n_neighbors_ = SPARSE_NEIGHBORS
         kernel = self._dense() if self.n_neighbors_ is None else self._sparse(self.n_neighbors_)
-        self.bandwidth_ = (
-            self.epsilon_ / self.scale_ / self.scale_
-            if self.bandwidth == "auto"
-            else float(self.bandwidth)
-        )
         self._diffuse(spectral.markov(kernel, self.alpha))
         return dtype
 
@@ -229,25 +216,25 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_jobs(self.n_jobs)
 
     def _choose_epsilon(self, most: float) -> None:
-        """Bandwidth in the units of the scaled points."""
+        """Set the bandwidth, in the unit of the points and as it is given."""
         if self.bandwidth == "auto":
-            squares = affinity.squared_distance_sample(self.points_, self.n_jobs)
-            self.epsilon_ = min(affinity.slope_bandwidth(squares), most)
+            squares = squared_distance_sample(self.points_, self.n_jobs)
+            self.epsilon_ = min(slope_bandwidth(squares), most)
+            self.bandwidth_ = self.unit_.given(self.epsilon_)
         else:
-            epsilon = float(self.bandwidth) * self.scale_ * self.scale_
-            self.epsilon_ = max(epsilon, np.finfo(float).tiny)
+            self.bandwidth_ = float(self.bandwidth)
+            self.epsilon_ = max(self.unit_.square(self.bandwidth_), np.finfo(float).tiny)
 
     def _dense(self) -> np.ndarray:
-        self.index_, self.reach_ = None, None
+        self.index_, self.reach_ = None, np.empty(0)
         self._choose_epsilon(most=np.inf)
         return affinity.gaussian(self.points_, self.epsilon_, self.n_jobs)
 
     def _sparse(self, k: int) -> Any:
         """Kernel between neighbours; whatever is as near as the k-th one counts too."""
         self.index_ = NeighborIndex(self.points_, n_jobs=self.n_jobs)
-        pairs, reach = neighbor_distances(self.index_, k)
-        self.reach_ = reach
-        typical = float(np.median(reach))
+        pairs, self.reach_ = neighbor_distances(self.index_, k)
+        typical = float(np.median(self.reach_))
         self._choose_epsilon(most=typical**2 if typical > 0 else np.inf)
         affinity.gaussian_of(pairs.data, self.epsilon_, out=pairs.data)
         kernel = pairs.maximum(pairs.T).tocsr()

@@ -8,7 +8,7 @@ import numpy as np
 
 from outsample.estimators.kernel_expansion import KernelExpansion
 from outsample.kernel import affinity, spectral
-from outsample.kernel.bandwidth import Choice
+from outsample.kernel.left_out import left_out_of_kernel
 
 
 class GeometricHarmonics(KernelExpansion):
@@ -79,12 +79,6 @@ class GeometricHarmonics(KernelExpansion):
     array([[-0.99]])
     """
 
-    bandwidth_: float
-    selection_: list[Choice]
-    eigenvalues_: np.ndarray
-    n_components_: int
-    condition_: float
-
     def __init__(
         self,
         *,
@@ -98,17 +92,14 @@ class GeometricHarmonics(KernelExpansion):
 
     def _left_out(self, G: np.ndarray, f: np.ndarray) -> np.ndarray | None:
         """Leave-one-out residuals; the largest row sum stands for the largest eigenvalue."""
-        return spectral.left_out_of_kernel(G, f, G.sum(axis=1).max() / self.condition)
+        return left_out_of_kernel(G, f, G.sum(axis=1).max() / self.condition)
 
     def _values(self, Q: Any) -> np.ndarray:
         return affinity.expansion(
             self.points_, Q, self.epsilon_, self.coefficients_, n_jobs=self.n_jobs
         )
 
-    def _expand(self, f: np.ndarray) -> None:
+    def _expand(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         G = affinity.gaussian(self.points_, self.epsilon_, self.n_jobs)
         values, vectors = spectral.eigenpairs_above(G, self.condition)
-        self.coefficients_ = spectral.solve_in(values, vectors, f)
-        self.eigenvalues_ = values
-        self.n_components_ = len(values)
-        self.condition_ = float(values[0] / values[-1])
+        return values, spectral.solve_in(values, vectors, f)

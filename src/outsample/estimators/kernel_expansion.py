@@ -10,24 +10,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from outsample._validation import check_jobs, check_number, check_queries, check_training
 from outsample.estimators.map_extension import MapExtension
-from outsample.kernel import affinity
 from outsample.kernel.bandwidth import Choice, check_bandwidth, choices
+from outsample.kernel.memory import require_memory
+from outsample.kernel.units import MapUnit, PointUnit
 
 # The largest condition number that double precision can resolve.
 LARGEST_CONDITION = 1e14
 
 
 class KernelExpansion(MapExtension):
-    """Finds the bandwidth and the units; how to expand is left to the methods.
-
-    Points and images are scaled by powers of two to entries of the size of 1, and the mean of the
-    images is taken off.
-    """
+    """Finds the bandwidth and the units; how to expand is left to the methods."""
 
     bandwidth: float | Literal["auto"]
     condition: float
     n_jobs: int | None
-    bandwidth_: float
     selection_: list[Choice]
     coefficients_: np.ndarray
 
@@ -47,23 +43,24 @@ class KernelExpansion(MapExtension):
         """
         self._check_parameters()
         X, Y = check_training(self, X, y)
-        affinity.require_memory(
+        require_memory(
             X.shape[0], "The kernel matrix", "fit a sample of them, or use PCAExtension.", arrays=3
         )
-        self.scale_, self.image_scale_ = affinity.unit_scale(X), affinity.unit_scale(Y)
-        self.points_, Y = affinity.scaled(X, self.scale_), Y * self.image_scale_
-        self.mean_ = Y.mean(axis=0)
+        # The plain mean, which meets a constant map to rounding only; `exact_mean` would change
+        # the last bits of every answer.
+        self.unit_, self.map_unit_ = PointUnit.of(X), MapUnit.of(Y, Y.mean(axis=0))
+        self.points_ = self.unit_.points(X)
         self.selection_ = []
         if self.bandwidth == "auto":
             found = choices(self.points_, Y, self._left_out, self.n_jobs)
-            self.epsilon_ = found[0].bandwidth
-            self.selection_ = [Choice(self._in_units(e), error) for e, error in found]
-            self.bandwidth_ = self._in_units(self.epsilon_)
+            self.selection_ = [Choice(self.unit_.given(e), error) for e, error in found]
+            self.epsilon_, self.bandwidth_ = found[0].bandwidth, self.selection_[0].bandwidth
         else:
             self.bandwidth_ = float(self.bandwidth)
-            epsilon = self.bandwidth_ * self.scale_ * self.scale_
-            self.epsilon_ = max(epsilon, np.finfo(float).tiny)
-        self._expand(Y - self.mean_)
+            self.epsilon_ = max(self.unit_.square(self.bandwidth_), np.finfo(float).tiny)
+        self.eigenvalues_, self.coefficients_ = self._expand(self.map_unit_.images(Y))
+        self.n_components_ = len(self.eigenvalues_)
+        self.condition_ = float(self.eigenvalues_[0] / self.eigenvalues_[-1])
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -81,8 +78,8 @@ class KernelExpansion(MapExtension):
         """
         check_is_fitted(self)
         X, dtype = check_queries(self, X)
-        values = self._values(affinity.scaled(X, self.scale_))
-        return ((values + self.mean_) / self.image_scale_).astype(dtype, copy=False)
+        values = self._values(self.unit_.points(X))
+        return self.map_unit_.back(values).astype(dtype, copy=False)
 
     @property
     def _n_features_out(self) -> int:
@@ -93,18 +90,14 @@ class KernelExpansion(MapExtension):
         check_number("condition", self.condition, 1, LARGEST_CONDITION)
         check_jobs(self.n_jobs)
 
-    def _in_units(self, epsilon: float) -> float:
-        """Bandwidth in the units of the points as they were given."""
-        return epsilon / self.scale_ / self.scale_
-
     @abstractmethod
     def _left_out(self, G: np.ndarray, f: np.ndarray) -> np.ndarray | None:
-        """Leave-one-out residuals of f by the Gaussian matrix G."""
+        """Leave-one-out residuals (n, d) of f by the Gaussian matrix G; None if there are none."""
 
     @abstractmethod
-    def _expand(self, f: np.ndarray) -> None:
-        """Set the coefficients, and what is known of the spectrum."""
+    def _expand(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Eigenvalues in use, falling, and the coefficients (n, d) of f in their components."""
 
     @abstractmethod
     def _values(self, Q: Any) -> np.ndarray:
-        """Values of the expansion at scaled queries."""
+        """Values (q, d) of the expansion at queries in the unit of the points."""

@@ -13,7 +13,9 @@ from outsample._validation import check_jobs, check_number, check_queries, check
 from outsample.estimators.map_extension import MapExtension
 from outsample.kernel import affinity
 from outsample.kernel.interpolative import rank_bound, sampled_columns
-from outsample.kernel.smoothing import first_scale
+from outsample.kernel.memory import require_memory
+from outsample.kernel.scales import median_nearest, squared_diameter
+from outsample.kernel.units import MapUnit, PointUnit, exact_mean
 from outsample.points import Points
 
 # T over the squared diameter: the first scale sees the data as one smooth patch.
@@ -104,8 +106,6 @@ class MultiscaleExtension(MapExtension):
     True
     """
 
-    scales_: np.ndarray
-    errors_: np.ndarray
     sampled_: list[np.ndarray]
     coefficients_: list[np.ndarray]
 
@@ -144,18 +144,16 @@ class MultiscaleExtension(MapExtension):
         X, Y = check_training(self, X, y)
         n = X.shape[0]
         advice = "fit on a sample, or use PCAExtension, which is local."
-        affinity.require_memory(n, "The kernel matrix", advice, arrays=3)
-        self.unit_ = affinity.unit_scale(X)
-        X = self.points_ = affinity.scaled(X, self.unit_)
-        self.center_ = Y[0] + (Y - Y[0]).mean(axis=0)  # exact for a constant
-        self.map_unit_ = affinity.unit_scale(Y - self.center_)
-        residual = (Y - self.center_) * self.map_unit_
+        require_memory(n, "The kernel matrix", advice, arrays=3)
+        self.unit_, self.map_unit_ = PointUnit.of(X), MapUnit.of(Y, exact_mean(Y))
+        X = self.points_ = self.unit_.points(X)
+        residual = self.map_unit_.images(Y)
         size = float(np.linalg.norm(residual)) or 1.0
-        scale = COARSE * first_scale(X)
+        scale = COARSE * squared_diameter(X)
         if self.initial_scale != "auto":
-            scale = float(np.clip(self.initial_scale * self.unit_ * self.unit_, 1e-290, 1e290))
+            scale = float(np.clip(self.unit_.square(self.initial_scale), 1e-290, 1e290))
         sides, apart = _sides(X), affinity.distances(X, n_jobs=self.n_jobs)
-        finest = max(FINEST * affinity.median_nearest(X, 1) ** 2, 1e-290)
+        finest = max(FINEST * median_nearest(X, 1) ** 2, 1e-290)
         scales: list[float] = []
         errors: list[float] = []
         self.sampled_, self.coefficients_ = [], []
@@ -172,7 +170,7 @@ class MultiscaleExtension(MapExtension):
         self.errors_ = np.array(errors)
         self.inner_scales_ = np.array(scales)
         with np.errstate(over="ignore", under="ignore"):
-            self.scales_ = self.inner_scales_ / self.unit_ / self.unit_
+            self.scales_ = self.unit_.given(self.inner_scales_)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -191,7 +189,7 @@ class MultiscaleExtension(MapExtension):
         """
         check_is_fitted(self)
         X, dtype = check_queries(self, X)
-        X = affinity.scaled(X, self.unit_)
+        X = self.unit_.points(X)
         values = np.zeros((X.shape[0], self._n_features_out))
         for scale, rows, coefficients in zip(
             self.inner_scales_, self.sampled_, self.coefficients_, strict=True
@@ -199,11 +197,11 @@ class MultiscaleExtension(MapExtension):
             values += affinity.expansion(
                 self.points_[rows], X, float(scale), coefficients, n_jobs=self.n_jobs
             )
-        return (self.center_ + values / self.map_unit_).astype(dtype, copy=False)
+        return self.map_unit_.back(values).astype(dtype, copy=False)
 
     @property
     def _n_features_out(self) -> int:
-        return len(self.center_)
+        return len(self.map_unit_.center)
 
     def _project(
         self, apart: np.ndarray, scale: float, expected: int, f: np.ndarray

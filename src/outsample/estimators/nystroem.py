@@ -9,7 +9,7 @@ import numpy as np
 from outsample._validation import check_number
 from outsample.estimators.kernel_expansion import KernelExpansion
 from outsample.kernel import affinity, spectral
-from outsample.kernel.bandwidth import Choice
+from outsample.kernel.left_out import left_out_of_markov
 
 
 class NystroemExtension(KernelExpansion):
@@ -94,12 +94,6 @@ class NystroemExtension(KernelExpansion):
     array([[-0.99]])
     """
 
-    bandwidth_: float
-    selection_: list[Choice]
-    eigenvalues_: np.ndarray
-    n_components_: int
-    condition_: float
-
     def __init__(
         self,
         *,
@@ -128,17 +122,16 @@ class NystroemExtension(KernelExpansion):
         if self.n_components != "auto" and self.n_components < len(f):
             cut = spectral.nth_eigenvalue(kernel.conjugate, int(self.n_components))
             ridge = max(ridge, cut)
-        return spectral.left_out_of_markov(kernel, f, ridge)
+        return left_out_of_markov(kernel, f, ridge)
 
     def _values(self, Q: Any) -> np.ndarray:
         return spectral.markov_mean(
             self.points_, Q, self.epsilon_, self.weights_, self.coefficients_, n_jobs=self.n_jobs
         )
 
-    def _expand(self, f: np.ndarray) -> None:
-        kernel = spectral.markov(
-            affinity.gaussian(self.points_, self.epsilon_, self.n_jobs), self.alpha
-        )
+    def _expand(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        G = affinity.gaussian(self.points_, self.epsilon_, self.n_jobs)
+        kernel = spectral.markov(G, self.alpha)
         roots = kernel.root_degrees[:, None]
         if self.n_components == "auto" or self.n_components >= len(f):
             values, vectors = spectral.eigenpairs_above(kernel.conjugate, self.condition)
@@ -146,8 +139,5 @@ class NystroemExtension(KernelExpansion):
             values, vectors = spectral.leading_eigenpairs(kernel.conjugate, int(self.n_components))
             kept = values > values[0] / self.condition
             values, vectors = values[kept], vectors[:, kept]
-        self.coefficients_ = spectral.solve_in(values, vectors, roots * f) / roots
         self.weights_ = kernel.weights
-        self.eigenvalues_ = values
-        self.n_components_ = len(values)
-        self.condition_ = float(values[0] / values[-1])
+        return values, spectral.solve_in(values, vectors, roots * f) / roots

@@ -7,8 +7,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from outsample._kernels import pyramid as kernels
-from outsample._parallel import over_rows
 from outsample._validation import (
     check_choice,
     check_jobs,
@@ -17,10 +15,11 @@ from outsample._validation import (
     check_training,
 )
 from outsample.estimators.map_extension import MapExtension
-from outsample.kernel import affinity
-from outsample.kernel.pyramid_search import root_mean_square, search
-from outsample.kernel.smoothing import Smoother, first_scale
-from outsample.points import kernel_rows
+from outsample.kernel.pyramid_search import search
+from outsample.kernel.scales import squared_diameter
+from outsample.kernel.smoothing import Smoother, pyramid
+from outsample.kernel.units import MapUnit, PointUnit, exact_mean
+from outsample.points import root_mean_square
 
 # The paper halves the scale; dividing by the root of two suits smooth maps better.
 RATIOS = (2.0, 2.0**0.5)
@@ -140,9 +139,6 @@ class LaplacianPyramids(MapExtension):
     True
     """
 
-    scales_: np.ndarray
-    errors_: np.ndarray
-    residuals_: np.ndarray
     selection_: list[Candidate]
 
     def __init__(
@@ -178,15 +174,12 @@ class LaplacianPyramids(MapExtension):
         """
         self._check_parameters()
         X, Y = check_training(self, X, y)
-        self.unit_ = affinity.unit_scale(X)
-        self.points_ = affinity.scaled(X, self.unit_)
-        self.center_ = Y[0] + (Y - Y[0]).mean(axis=0)  # exact for a constant
-        self.map_unit_ = affinity.unit_scale(Y - self.center_)
-        f = (Y - self.center_) * self.map_unit_
+        self.unit_, self.map_unit_ = PointUnit.of(X), MapUnit.of(Y, exact_mean(Y))
+        self.points_, f = self.unit_.points(X), self.map_unit_.images(Y)
         size = root_mean_square(f) or 1.0
-        top = first_scale(self.points_)
+        top = squared_diameter(self.points_)
         if self.initial_scale != "auto":
-            top = float(np.clip(self.initial_scale * self.unit_ * self.unit_, 1e-290, 1e290))
+            top = float(np.clip(self.unit_.square(self.initial_scale), 1e-290, 1e290))
         smoother = Smoother(self.points_, self.n_jobs)
         self.selection_, left_out = [], None
         if self.stop == "auto":
@@ -201,9 +194,9 @@ class LaplacianPyramids(MapExtension):
             errors.append(root_mean_square(f) / size)
             if self.stop == "tolerance" and errors[-1] <= self.tolerance:
                 break
-        self.roots_ = np.sqrt(scales[: len(errors)])
+        self.inner_scales_ = scales[: len(errors)]
         with np.errstate(over="ignore", under="ignore"):
-            self.scales_ = scales[: len(errors)] / self.unit_ / self.unit_
+            self.scales_ = self.unit_.given(self.inner_scales_)
         self.residuals_ = np.array(residuals)
         self.errors_ = np.array(errors if left_out is None else left_out)
         return self
@@ -224,19 +217,9 @@ class LaplacianPyramids(MapExtension):
         """
         check_is_fitted(self)
         X, dtype = check_queries(self, X)
-        values = np.empty((X.shape[0], self._n_features_out))
-        over_rows(
-            kernels.pyramid,
-            X.shape[0],
-            self.n_jobs,
-            kernel_rows(self.points_),
-            self.points_.shape[0],
-            kernel_rows(affinity.scaled(X, self.unit_)),
-            self.roots_,
-            self.residuals_,
-            values,
-        )
-        return (self.center_ + values / self.map_unit_).astype(dtype, copy=False)
+        Q = self.unit_.points(X)
+        values = pyramid(self.points_, Q, self.inner_scales_, self.residuals_, self.n_jobs)
+        return self.map_unit_.back(values).astype(dtype, copy=False)
 
     @property
     def levels_(self) -> int:
@@ -260,7 +243,7 @@ class LaplacianPyramids(MapExtension):
         with np.errstate(over="ignore"):
             self.selection_ = [
                 Candidate(
-                    float(grid[one.start]) / self.unit_ / self.unit_,
+                    self.unit_.given(float(grid[one.start])),
                     2.0 if one.step == 2 else base,
                     one.levels,
                     one.best / size,

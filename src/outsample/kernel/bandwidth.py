@@ -9,7 +9,8 @@ import numpy as np
 
 from outsample._validation import check_number
 from outsample.kernel import affinity
-from outsample.points import Points
+from outsample.kernel.scales import even_rows, median_nearest
+from outsample.points import Points, root_mean_square
 
 # The choice looks at this many training points at most.
 CHOICE_ROWS = 2000
@@ -40,13 +41,7 @@ class Choice(NamedTuple):
 
 
 def check_bandwidth(value: Any) -> None:
-    """Refuse a bandwidth that is neither "auto" nor a positive number.
-
-    Parameters
-    ----------
-    value : object
-        The parameter.
-    """
+    """Refuse a bandwidth that is neither "auto" nor a positive number."""
     if not (isinstance(value, str) and value == "auto"):
         if isinstance(value, str):
             raise ValueError(f"bandwidth is {value!r}, but must be 'auto' or a number above 0.")
@@ -56,32 +51,18 @@ def check_bandwidth(value: Any) -> None:
 def choices(X: Points, Y: np.ndarray, left_out: LeftOut, n_jobs: int | None) -> list[Choice]:
     """Try bandwidths that double from 1/16 to 128 times the squared neighbour distance.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n, D)
-        Training points, scaled by `affinity.unit_scale`.
-    Y : ndarray of shape (n, d)
-        Images.
-    left_out : callable
-        ``left_out(G, f)``: residuals of centred images f under the kernel matrix G.
-    n_jobs : int or None
-        Threads.
-
-    Returns
-    -------
-    list of Choice
-        The best first; the others follow as they were tried. Half octaves beside the best one
-        are tried as well.
+    The best first; the others follow as they were tried, half octaves beside the best among them.
+    ``left_out(G, f)`` gives the residuals of centred images f under the kernel matrix G.
     """
-    rows = affinity.sample_rows(X.shape[0], CHOICE_ROWS)
+    rows = even_rows(X.shape[0], CHOICE_ROWS)
     X, Y = X[rows], Y[rows]
     f = Y - Y.mean(axis=0)
     largest = np.abs(f).max()
     if largest > 0:  # squares of the images must not overflow
         f = f / largest
-    size = np.sqrt((f**2).sum(axis=1).mean())
+    size = root_mean_square(f)
     apart = affinity.distances(X, n_jobs=n_jobs)
-    unit = affinity.median_nearest(X, NEIGHBOR, n_jobs) ** 2
+    unit = median_nearest(X, NEIGHBOR, n_jobs) ** 2
     tried: list[Choice] = []
 
     def attempt(octave: float) -> None:

@@ -16,35 +16,15 @@ FIRST_RANK = 64
 def interpolative(
     A: np.ndarray, rank: int, random_state: int | np.random.Generator = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Columns of a matrix in which the others are expanded, ``A ~ A[:, columns] P``.
+    """Columns (l,) of a matrix and P (l, n), l the rank: ``A ~ A[:, columns] P``.
 
     Algorithm 7.1: ``W = G A`` with a Gaussian ``G`` of ``rank + 8`` rows (the paper draws
     ``rank``), pivoted QR ``W[:, order] = Q R``, and ``P`` the solution of ``R_11 P = R``. With
     near certainty ``|A - B P| <= rank sqrt(m n) sigma_{rank + 1}(A)`` up to a small factor.
+    The most important columns come first; fewer if A itself has a lower rank. P.-G. Martinsson,
+    V. Rokhlin, M. Tygert, "A randomized algorithm for the decomposition of matrices", Applied and
+    Computational Harmonic Analysis 30 (2011) 47-68.
 
-    Parameters
-    ----------
-    A : ndarray of shape (m, n)
-        Matrix.
-    rank : int
-        Number l of columns, at most min(m, n).
-    random_state : int or Generator, default=0
-        Seed of G.
-
-    Returns
-    -------
-    columns : ndarray of shape (rank,)
-        Which columns of A form B, most important first. Fewer if A itself has a lower rank.
-    P : ndarray of shape (rank, n)
-        Interpolation matrix; the identity on the columns.
-
-    References
-    ----------
-    P.-G. Martinsson, V. Rokhlin, M. Tygert, "A randomized algorithm for the decomposition of
-    matrices", Applied and Computational Harmonic Analysis 30 (2011) 47-68.
-
-    Examples
-    --------
     >>> A = np.outer([1.0, 2.0, 3.0], [1.0, 0.0, 5.0, 2.0])
     >>> columns, P = interpolative(A, 1)
     >>> columns, bool(np.allclose(A[:, columns] @ P, A))
@@ -68,30 +48,12 @@ def interpolative(
 def sampled_columns(
     A: np.ndarray, delta: float, expected: int, random_state: int | np.random.Generator = 0
 ) -> np.ndarray:
-    """Columns of Algorithm 7.1, as many as have a pivot above ``delta`` times the first.
+    """Columns (l,) of Algorithm 7.1, as many as have a pivot above ``delta`` times the first.
 
-    The sketch starts with the expected rank and doubles until a pivot falls below, so that the
-    cost follows the numerical rank, and an estimate of it that is too low does no harm.
+    The sketch starts with the expected rank, such as `rank_bound`, or with 64 where that is as
+    large as the matrix, and doubles until a pivot falls below, so that the cost follows the
+    numerical rank, and an estimate of it that is too low does no harm.
 
-    Parameters
-    ----------
-    A : ndarray of shape (m, n)
-        Matrix.
-    delta : float
-        Relative size of the smallest pivot.
-    expected : int
-        Rank to try first, such as `rank_bound`; one that is useless (as large as the matrix)
-        is replaced by 64.
-    random_state : int or Generator, default=0
-        Seed.
-
-    Returns
-    -------
-    ndarray of shape (l,)
-        At least one.
-
-    Examples
-    --------
     >>> len(sampled_columns(np.diag([1.0, 0.5, 1e-9]), 1e-6, 3))
     2
     """
@@ -114,28 +76,6 @@ def rank_bound(lengths: Sequence[float] | np.ndarray, epsilon: float, delta: flo
     is that of many wavelengths in a box: where the product is small, or delta is, the true rank
     can be up to twice as large (one dimension, side 1, delta 1e-6, epsilon 1: 5, not 3).
 
-    Parameters
-    ----------
-    lengths : sequence of float
-        Sides of the box.
-    epsilon : float
-        Bandwidth of Eq. 7.3, a squared length.
-    delta : float
-        Relative accuracy, between 0 and 1.
-    n : int
-        Number of points.
-
-    Returns
-    -------
-    int
-
-    References
-    ----------
-    A. Bermanis, A. Averbuch, R. R. Coifman, "Multiscale data sampling and function extension",
-    Applied and Computational Harmonic Analysis 34 (2013) 15-29.
-
-    Examples
-    --------
     >>> rank_bound([1.0], 0.01, 0.1, 1000)
     10
     """

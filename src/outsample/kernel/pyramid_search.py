@@ -7,6 +7,7 @@ from collections.abc import Collection
 import numpy as np
 
 from outsample.kernel.smoothing import Smoother
+from outsample.points import root_mean_square
 
 # A pyramid grows for so many octaves after its smallest leave-one-out error.
 PATIENCE = 3
@@ -14,28 +15,11 @@ PATIENCE = 3
 SAME = 1e-9
 
 
-def root_mean_square(residual: np.ndarray) -> float:
-    """Root mean square length of the rows.
-
-    Examples
-    --------
-    >>> root_mean_square(np.array([[3.0, 4.0], [0.0, 5.0]]))
-    5.0
-    """
-    return float(np.sqrt((residual**2).sum(axis=1).mean()))
-
-
 class Growing:
-    """A pyramid of the search: its residual and how its error went.
+    """A pyramid of the map f: its residual (n, d) and how its error went.
 
-    Parameters
-    ----------
-    start, step : int
-        First scale on the grid, and how many places on each next one is.
-    f : ndarray of shape (n, d)
-        The map.
-    patience : int
-        Levels to grow after the smallest error.
+    Its scales are every ``step``-th place of a grid from ``start`` on. It grows for ``patience``
+    levels after its smallest error.
     """
 
     def __init__(self, start: int, step: int, f: np.ndarray, patience: int) -> None:
@@ -74,29 +58,11 @@ def search(
     octave: int,
     max_levels: int,
 ) -> list[Growing]:
-    """Grow a pyramid from each start with each step, and order them by their smallest error.
+    """Grow a pyramid of f (n, d) from each start with each step, the smallest error first.
 
-    All live on one grid of scales, so that each kernel is computed once.
-
-    Parameters
-    ----------
-    smoother : Smoother
-        Operators; their diagonal is set to 0.
-    f : ndarray of shape (n, d)
-        The map.
-    grid : ndarray of shape (g,)
-        Scales, falling.
-    starts, steps : collections of int
-        First scales, and distances of successive ones, both as places on the grid.
-    octave : int
-        Places by which the scale halves.
-    max_levels : int
-        Bound for each pyramid.
-
-    Returns
-    -------
-    list of Growing
-        The best first; of equals, the one with larger steps, then the coarser one.
+    All live on one falling grid of scales, so that each kernel is computed once, its diagonal set
+    to 0; starts, steps and an octave are counted in places on it. Of equals, the pyramid with
+    larger steps comes first, then the coarser one.
     """
     found: list[Growing] = []
     for j, scale in enumerate(grid):

@@ -1,4 +1,4 @@
-"""Smoothing operators of Laplacian pyramids on the training points, coarse to fine."""
+"""Smoothing operators of Laplacian pyramids, on the training points and at queries."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import sparse
 
+from outsample._kernels import pyramid as kernels
+from outsample._parallel import over_rows
 from outsample.kernel import affinity
 from outsample.neighbors.index import NeighborIndex
-from outsample.points import Points
+from outsample.points import Points, kernel_rows
 
 # Rows whose weight has fallen below 1e-12 at this neighbour are summed over neighbours only.
 NEIGHBORS = 64
@@ -21,15 +23,7 @@ KEPT_PAIRS = 2**24
 
 
 class Smoother:
-    """The operators K_l of Eq. 7.4 on the training points, a row's weights summing to one.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n, D)
-        Points.
-    n_jobs : int or None
-        Threads.
-    """
+    """The operators K_l of Eq. 7.4 on the training points, a row's weights summing to one."""
 
     def __init__(self, X: Points, n_jobs: int | None = None) -> None:
         self.X, self.n_jobs = X, n_jobs
@@ -49,21 +43,7 @@ class Smoother:
         self.finest = max((typical / 8) ** 2, 1e-290)
 
     def smooth(self, values: np.ndarray, scale: float, *, others_only: bool) -> np.ndarray:
-        """Apply the operator of one scale.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n, c)
-            Columns to smooth.
-        scale : float
-            The paper's sigma_l.
-        others_only : bool
-            Whether the diagonal of the kernel is 0.
-
-        Returns
-        -------
-        ndarray of shape (n, c)
-        """
+        """Columns (n, c) smoothed at one scale sigma_l; ``others_only`` sets the diagonal to 0."""
         n, k = self.indices.shape
         root = np.sqrt(scale)
         near = self.from_others if others_only else self.apart
@@ -102,31 +82,15 @@ def _row_weights(apart: np.ndarray, root: float) -> np.ndarray:
     return weights
 
 
-def first_scale(X: Points) -> float:
-    """Squared distance of two far points: about the squared diameter.
-
-    One is the point farthest from the mean, the other the one farthest from that.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n, D)
-        Points.
-
-    Returns
-    -------
-    float
-        1 if all points are equal.
-
-    Examples
-    --------
-    >>> first_scale(np.array([[0.0], [1.0], [4.0]]))
-    16.0
-    """
-    mean = np.asarray(X.mean(axis=0)).reshape(1, -1)
-    center = sparse.csr_matrix(mean) if sparse.issparse(X) else mean
-    far = int(affinity.distances(X, center).argmax())
-    squared = float(affinity.distances(X, X[far : far + 1]).max()) ** 2
-    return squared if squared > 1e-290 else 1.0
+def pyramid(
+    X: Points, Q: Points, scales: np.ndarray, residuals: np.ndarray, n_jobs: int | None = None
+) -> np.ndarray:
+    """Sum (q, d) over the levels of smoothed residuals d_l (l, n, d) at the queries (Eq. 7.6)."""
+    q, n, roots = Q.shape[0], X.shape[0], np.sqrt(scales)
+    values = np.empty((q, residuals.shape[2]))
+    rows, asked = kernel_rows(X), kernel_rows(Q)
+    over_rows(kernels.pyramid, q, n_jobs, rows, n, asked, roots, residuals, values)
+    return values
 
 
 def _chunks(rows: np.ndarray, size: int) -> Iterator[np.ndarray]:

@@ -15,21 +15,9 @@ WIDENINGS = 4
 
 
 def neighbor_distances(index: NeighborIndex, k: int) -> tuple[Any, np.ndarray]:
-    """Distances of every row to its k nearest others and to those as near as the last of them.
+    """Distances (n, n) of every row to its k nearest others and to those as near as the last one.
 
-    Parameters
-    ----------
-    index : NeighborIndex
-        Of the rows.
-    k : int
-        How many others.
-
-    Returns
-    -------
-    distances : CSR matrix of shape (n, n)
-        With an entry for the row itself, which is 0.
-    reach : ndarray of shape (n,)
-        Distance to the k-th other row.
+    Sparse, with a 0 for the row itself; and the distance (n,) to the k-th other row.
     """
     X: Points = index.X
     n = X.shape[0]

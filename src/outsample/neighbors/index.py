@@ -11,21 +11,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial import cKDTree
 
 from outsample._kernels import search
-from outsample._parallel import over_rows, thread_count
-from outsample.points import Points, kernel_rows, largest_entry, largest_in_rows, row_norms
+from outsample._parallel import over_rows
+from outsample.neighbors.backends import FAR_AWAY, Backend, Products, Tree
+from outsample.points import Points, kernel_rows, largest_entry, largest_in_rows
 from outsample.records import Neighbors
 
 # A batch this small is compared with every row directly: no start-up cost, no thread pool.
 SCAN_ROWS = 4
-# Normalised training coordinates are within 1; a query beyond this is only compared directly.
-FAR_AWAY = 1e100
 # Squares of normalised distances below this have lost digits in the search library.
 VERY_NEAR = 1e-140
 # Up to this many columns a k-d tree is the better choice without a trial.
@@ -34,86 +32,27 @@ TRIAL_ROWS = 128
 CHUNK_ENTRIES = 2**21
 
 
-class _Candidates(Protocol):
-    """Proposes the nearest rows of normalised queries, with an error of the squared distances."""
-
-    def nearest(self, Q: Points, k: int, n_jobs: int | None) -> np.ndarray: ...
-
-    def square_error(self, Q: Points, distances: np.ndarray) -> np.ndarray: ...
-
-
-class _Tree:
-    """SciPy's k-d tree: best while the data's own dimension is low."""
-
-    def __init__(self, X: Points) -> None:
-        self.tree = cKDTree(X)
-        self.rounding = (X.shape[1] + 8) * 2.0**-50
-
-    def nearest(self, Q: Points, k: int, n_jobs: int | None) -> np.ndarray:
-        found = self.tree.query(Q, k=np.arange(1, k + 1), workers=thread_count(n_jobs))
-        return found[1]
-
-    def square_error(self, Q: Points, distances: np.ndarray) -> np.ndarray:
-        return self.rounding * distances**2
-
-    def ball_sizes(self, Q: Points, radius: float, n_jobs: int | None) -> np.ndarray:
-        return self.tree.query_ball_point(
-            Q, radius, return_length=True, workers=thread_count(n_jobs)
-        )
-
-
-class _Products:
-    """Distances by matrix products, through scikit-learn: best for images and the like."""
-
-    def __init__(self, X: Points) -> None:
-        from sklearn.neighbors import NearestNeighbors
-
-        # |x|^2 - 2xy + |y|^2 cancels less near the origin; sparse rows stay where they are.
-        self.center = None if sparse.issparse(X) else X.mean(axis=0)
-        centered = self._centered(X)
-        self.search = NearestNeighbors(algorithm="brute").fit(centered)
-        self.reach = float(row_norms(centered).max())
-        self.rounding = (X.shape[1] + 8) * 2.0**-50
-
-    def nearest(self, Q: Points, k: int, n_jobs: int | None) -> np.ndarray:
-        return self.search.kneighbors(self._centered(Q), k, return_distance=False)
-
-    def square_error(self, Q: Points, distances: np.ndarray) -> np.ndarray:
-        size = row_norms(self._centered(Q)) + self.reach
-        return self.rounding * (size**2 + distances * (1 + size))
-
-    def _centered(self, X: Points) -> Points:
-        return X if self.center is None else X - self.center
-
-
-INDEXES: dict[str, Callable[[np.ndarray], _Candidates]] = {
-    "kd_tree": _Tree,
-    "brute": _Products,
-}
+INDEXES: dict[str, Callable[[Points], Backend]] = {"kd_tree": Tree, "brute": Products}
 
 
 class NeighborIndex:
-    """Neighbours of queries among the training rows.
+    """Neighbours of queries among the training rows (n, D).
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, D), float64
-        Training rows.
-    kind : {"auto", "kd_tree", "brute"}, default="auto"
-        Which library searches. ``"auto"`` takes the tree in few dimensions and otherwise tries
-        both on a few rows. The choice changes the time only, never the answer.
-    n_jobs : int or None, default=None
-        Threads, as in scikit-learn. ``"brute"`` uses all cores on batches, as scikit-learn does.
+    ``kind="auto"`` takes the tree in few dimensions and otherwise tries every backend on a few
+    rows. The choice changes the time only, never the answer.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> index = NeighborIndex(np.array([[0.0], [1.0], [3.0]]))
     >>> index.nearest(np.array([[0.9]]), 2).indices
     array([1, 0])
     >>> index.ball(np.array([[9.0]]), radius=1.0, at_least=1).inside
     array([0])
+    >>> index.rows_searched
+    2
     """
+
+    # Rows ever asked of `nearest` and `ball`. For tests of how often the training set is
+    # searched: no answer depends on it, no copy keeps it, and threads may lose a few.
+    rows_searched: int = 0
 
     def __init__(self, X: Points, kind: str = "auto", n_jobs: int | None = None) -> None:
         self.X = X if sparse.issparse(X) else np.ascontiguousarray(X, dtype=np.float64)
@@ -124,10 +63,15 @@ class NeighborIndex:
         self.scale = 2.0 ** -np.frexp(largest)[1] if largest > 0 else 1.0
         normalised = self.X * self.scale
         self.kind = self._fastest(normalised) if kind == "auto" else kind
-        self._candidates: _Candidates = INDEXES[self.kind](normalised)
+        self._backend = INDEXES[self.kind](normalised)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = vars(self).copy()
+        state.pop("rows_searched", None)
+        return state
 
     def _fastest(self, normalised: Points) -> str:
-        """Name the quicker library, by rule or by a trial on a few training rows."""
+        """Name the quicker backend, by rule or by a trial on a few training rows."""
         n, columns = normalised.shape
         if sparse.issparse(normalised):
             return "brute"
@@ -135,29 +79,20 @@ class NeighborIndex:
             return "kd_tree"
         rows = normalised[np.linspace(0, n - 1, TRIAL_ROWS).astype(int)]
         seconds = {}
-        for name, library in INDEXES.items():
-            candidates = library(normalised)
-            candidates.nearest(rows[:8], 8, self.n_jobs)  # thread pools start here
+        for name, build in INDEXES.items():
+            backend = build(normalised)
+            backend.query(rows[:8], 8, self.n_jobs)  # thread pools start here
             begin = time.perf_counter()
-            candidates.nearest(rows, min(n, 16), self.n_jobs)
+            backend.query(rows, min(n, 16), self.n_jobs)
             seconds[name] = time.perf_counter() - begin
         return min(seconds, key=seconds.__getitem__)
 
     def nearest(self, Q: Points, k: int) -> Neighbors:
-        """Find the k nearest training rows of each query.
+        """Find the k nearest training rows, at most n, of each query (q, D)."""
+        self.rows_searched += Q.shape[0]
+        return self._nearest(Q, k)
 
-        Parameters
-        ----------
-        Q : ndarray of shape (q, D), float64
-            Queries.
-        k : int
-            How many, at most n.
-
-        Returns
-        -------
-        Neighbors
-            Rows of k entries each.
-        """
+    def _nearest(self, Q: Points, k: int) -> Neighbors:
         q = Q.shape[0]
         indices = np.empty((q, k), dtype=np.int64)
         distances = np.empty((q, k))
@@ -178,12 +113,9 @@ class NeighborIndex:
                 open_rows = self._propose(Q, k, min(width, n), open_rows, indices, distances)
                 if not len(open_rows):
                     return
-        found = np.empty((len(open_rows), k), dtype=np.int64)
-        apart = np.empty((len(open_rows), k))
-        asked = kernel_rows(Q[open_rows])
-        over_rows(
-            search.scan_nearest, len(open_rows), self.n_jobs, self.rows, n, asked, found, apart
-        )
+        q, asked = len(open_rows), kernel_rows(Q[open_rows])
+        found, apart = np.empty((q, k), dtype=np.int64), np.empty((q, k))
+        over_rows(search.scan_nearest, q, self.n_jobs, self.rows, n, asked, found, apart)
         indices[open_rows], distances[open_rows] = found, apart
 
     def _propose(
@@ -201,47 +133,29 @@ class NeighborIndex:
         rows, beyond, asked = rows[near], rows[~near], asked[near]
         if not len(rows):
             return beyond
-        found = self._candidates.nearest(asked, width, self.n_jobs).astype(np.int64)
+        found = self._backend.query(asked, width, self.n_jobs).astype(np.int64)
         apart = self._refine(Q[rows], found)
         indices[rows], distances[rows] = found[:, :k], apart[:, :k]
         if width == self.X.shape[0]:
             return beyond
         last, kth = apart[:, -1] * self.scale, apart[:, k - 1] * self.scale
         gap = last**2 - kth**2
-        settled = (gap > 2 * self._candidates.square_error(asked, last)) & (last > VERY_NEAR)
+        settled = (gap > 2 * self._backend.square_error(asked, last)) & (last > VERY_NEAR)
         return np.concatenate([rows[~settled], beyond])
 
     def _refine(self, Q: Points, candidates: np.ndarray) -> np.ndarray:
         """Sort candidates in place by their own distances, which are returned."""
-        apart = np.empty(candidates.shape)
-        over_rows(
-            search.refine_candidates,
-            Q.shape[0],
-            self.n_jobs,
-            self.rows,
-            kernel_rows(Q),
-            candidates,
-            apart,
-        )
+        q, asked, apart = Q.shape[0], kernel_rows(Q), np.empty(candidates.shape)
+        over_rows(search.refine_candidates, q, self.n_jobs, self.rows, asked, candidates, apart)
         return apart
 
     def ball(self, Q: Points, radius: float, at_least: int) -> Neighbors:
-        """Find the training rows within ``radius`` of each query (Eq. 4.1).
+        """Find the training rows within ``radius`` of each query (Eq. 4.1), the paper's epsilon.
 
-        Parameters
-        ----------
-        Q : ndarray of shape (q, D), float64
-            Queries.
-        radius : float
-            The paper's epsilon.
-        at_least : int
-            A ball with fewer rows is replaced by that many nearest ones.
-
-        Returns
-        -------
-        Neighbors
-            ``inside`` tells how many rows the ball itself holds.
+        A ball with fewer than ``at_least`` rows is replaced by that many nearest ones; ``inside``
+        tells how many rows the ball itself holds.
         """
+        self.rows_searched += Q.shape[0]
         inside = np.minimum(self._ball_sizes(Q, radius), self.X.shape[0])
         taken = np.maximum(inside, at_least)
         indptr = np.concatenate([[0], np.cumsum(taken)])
@@ -252,7 +166,7 @@ class NeighborIndex:
         level = np.ceil(np.log2(taken)).astype(int)
         for size in np.unique(level):
             rows = np.flatnonzero(level == size)
-            found = self.nearest(Q[rows], int(taken[rows].max()))
+            found = self._nearest(Q[rows], int(taken[rows].max()))
             width = found.indptr[1]
             keep = np.arange(width) < taken[rows][:, None]
             target = indptr[rows][:, None] + np.arange(width)
@@ -265,24 +179,17 @@ class NeighborIndex:
         sizes = np.empty(Q.shape[0], dtype=np.int64)
         unsure = np.ones(Q.shape[0], dtype=bool)
         normal = radius * self.scale
-        if isinstance(self._candidates, _Tree) and VERY_NEAR < normal < FAR_AWAY:
-            asked = np.clip(Q * self.scale, -FAR_AWAY, FAR_AWAY)
-            least = self._candidates.ball_sizes(asked, normal * (1 - 1e-9), self.n_jobs)
-            most = self._candidates.ball_sizes(asked, normal * (1 + 1e-9), self.n_jobs)
-            unsure = (least != most) | (np.abs(asked).max(axis=1) >= FAR_AWAY)
-            sizes[~unsure] = least[~unsure]
+        if VERY_NEAR < normal < FAR_AWAY:
+            asked = Q * self.scale
+            bracket = self._backend.ball_sizes(asked, normal, self.n_jobs)
+            if bracket is not None:
+                least, most = bracket
+                unsure = (least != most) | (largest_in_rows(asked) >= FAR_AWAY)
+                sizes[~unsure] = least[~unsure]
         rows = np.flatnonzero(unsure)
-        counted = kernel_rows(Q[rows])
-        counts = np.empty(len(rows), dtype=np.int64)
+        n, asked, counts = self.X.shape[0], kernel_rows(Q[rows]), np.empty(len(rows), np.int64)
         over_rows(
-            search.scan_ball_counts,
-            len(rows),
-            self.n_jobs,
-            self.rows,
-            self.X.shape[0],
-            counted,
-            radius,
-            counts,
+            search.scan_ball_counts, len(rows), self.n_jobs, self.rows, n, asked, radius, counts
         )
         sizes[rows] = counts
         return sizes

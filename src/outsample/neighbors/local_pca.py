@@ -17,29 +17,11 @@ EXPLAINED = 0.95
 def image_frames(
     Y: np.ndarray, near: Neighbors, lengths: np.ndarray, n_jobs: int | None = None
 ) -> Frames:
-    """Principal directions of the images of neighbourhoods (Eq. 4.4, centred).
+    """Principal directions of the images of q neighbourhoods (Eq. 4.4, centred).
 
-    With ``Z`` the images minus their mean, the eigenvectors and root eigenvalues of
-    ``(1 / eps1^2) (1 / k) Z'Z``.
+    With ``Z`` the images minus their mean and eps1 the neighbourhood's length, the eigenvectors
+    and root eigenvalues of ``(1 / eps1^2) (1 / k) Z'Z``.
 
-    Parameters
-    ----------
-    Y : ndarray of shape (n, d)
-        Images of the training points.
-    near : Neighbors
-        The neighbourhoods.
-    lengths : ndarray of shape (q,)
-        eps1 of each.
-    n_jobs : int or None
-        Threads.
-
-    Returns
-    -------
-    Frames
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> near = Neighbors(np.array([0, 2]), np.array([0, 1]), np.array([0.5, 1.0]), np.array([2]))
     >>> image_frames(np.array([[0.0, 0.0], [0.0, 2.0]]), near, np.array([1.0])).spread
     array([[1., 0.]])
@@ -53,22 +35,9 @@ def image_frames(
 def tangent_dimension(spread: np.ndarray) -> int:
     """Dimension of the image manifold: how many directions explain most of the local variance.
 
-    The median over the neighbourhoods of the least number of principal directions that explain
-    95 % of the variance.
+    The median over the neighbourhoods of the least number of directions that explain 95 % of the
+    variance, by their root eigenvalues (q, d), widest first.
 
-    Parameters
-    ----------
-    spread : ndarray of shape (q, d)
-        Root eigenvalues, widest first.
-
-    Returns
-    -------
-    int
-        Between 1 and d.
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> tangent_dimension(np.array([[1.0, 0.9, 0.01], [0.8, 0.7, 0.02], [1.0, 0.0, 0.0]]))
     2
     """
@@ -85,24 +54,10 @@ def tangent_dimension(spread: np.ndarray) -> int:
 def typical_curvature(lengths: np.ndarray, spread: np.ndarray | None) -> float:
     """Find the c at which the terms of Eq. 4.5 are equal at a typical neighbourhood's edge.
 
-    ``(R / c)^4 = R^2 s^2``, R the length of a neighbourhood and s its mean square spread; the
-    median over the neighbourhoods. It goes with the units of X and Y.
+    ``(R / c)^4 = R^2 s^2``, R the length of a neighbourhood and s its mean square spread (Eq. 4.4),
+    or 1 without any, the tangent term of Section 4.2; the median over the neighbourhoods. It goes
+    with the units of X and Y. 1 where the map has no spread: any value gives the same weights then.
 
-    Parameters
-    ----------
-    lengths : ndarray of shape (q,)
-        R.
-    spread : ndarray of shape (q, d) or None
-        Root eigenvalues of Eq. 4.4; None stands for 1, the tangent term of Section 4.2.
-
-    Returns
-    -------
-    float
-        1.0 where the map has no spread at all, since any value gives the same weights then.
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> typical_curvature(np.array([4.0]), np.array([[1.0, 1.0]]))
     2.0
     """
@@ -118,20 +73,7 @@ def typical_curvature(lengths: np.ndarray, spread: np.ndarray | None) -> float:
 
 
 def ambient_dimension(X: Points, near: Neighbors) -> int:
-    """Dimension of the manifold: like `tangent_dimension`, of neighbourhoods of the points.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n, D)
-        Training points.
-    near : Neighbors
-        Neighbourhoods of some of them, all of one size.
-
-    Returns
-    -------
-    int
-        Between 1 and D.
-    """
+    """Dimension of the manifold: `tangent_dimension` of neighbourhoods, all of one size, in X."""
     q = len(near.inside)
     if sparse.issparse(X):
         spread = [_spread(X[rows]) for rows in near.indices.reshape(q, -1)]

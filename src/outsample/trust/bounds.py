@@ -29,22 +29,12 @@ if TYPE_CHECKING:
 def fill_distance(index: NeighborIndex, reference: np.ndarray | None = None) -> float:
     """Estimate delta, the least radius for which the training set is a delta-net.
 
-    Parameters
-    ----------
-    index : NeighborIndex
-        Index of the training rows.
-    reference : ndarray of shape (s, D), optional
-        Points of the manifold; the answer is the largest distance of one of them from the
-        training set, a lower bound of delta. Without them every training row is held out in
-        turn, which is delta of the set less one row, so rather too large.
-
-    Returns
-    -------
-    float
+    The largest distance of a reference point (s, D) of the manifold from the training set, a lower
+    bound of delta. Without them every training row is held out in turn, which is delta of the set
+    less one row, so rather too large.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from outsample.neighbors.index import NeighborIndex
     >>> index = NeighborIndex(np.array([[0.0], [1.0], [2.0]]))
     >>> fill_distance(index), fill_distance(index, np.array([[0.4], [1.5]]))
@@ -60,60 +50,23 @@ def fill_distance(index: NeighborIndex, reference: np.ndarray | None = None) -> 
 def lipschitz_estimates(
     Y: np.ndarray, rows: np.ndarray, near: Neighbors, n_jobs: int | None = None
 ) -> np.ndarray:
-    """Local Lipschitz constants: the largest ``|psi_i - psi_j| / |x_i - x_j|`` around row i.
+    """Local Lipschitz constants (s,): the largest ``|psi_i - psi_j| / |x_i - x_j|`` around row i.
 
     A lower bound of the true constant, since only the samples are seen; their maximum estimates
     the global one. Coinciding rows are passed over.
-
-    Parameters
-    ----------
-    Y : ndarray of shape (n, d)
-        Images.
-    rows : ndarray of shape (s,)
-        Training rows to look at.
-    near : Neighbors
-        Their neighbourhoods.
-    n_jobs : int or None
-        Threads.
-
-    Returns
-    -------
-    ndarray of shape (s,)
     """
+    around = near.indptr, near.indices, near.distances
     ratios = np.empty(len(rows))
-    over_rows(
-        kernels.lipschitz_ratios,
-        len(rows),
-        n_jobs,
-        Y,
-        rows,
-        near.indptr,
-        near.indices,
-        near.distances,
-        ratios,
-    )
+    over_rows(kernels.lipschitz_ratios, len(rows), n_jobs, Y, rows, *around, ratios)
     return ratios
 
 
 def a_priori_bound(weighting: str, lipschitz: float, radius: float, d: int) -> float:
     """Bound the error of every placement before it is made (Theorems 5.1 and 5.3, corrected).
 
-    Parameters
-    ----------
-    weighting : str
-        Name of the weighting, with order 0 and squared loss.
-    lipschitz : float
-        K.
-    radius : float
-        The largest distance of a neighbour that is used; the paper takes delta.
-    d : int
-        Dimension of the map.
-
-    Returns
-    -------
-    float
-        ``K eps`` for distance weights, ``sqrt(d) K eps`` for weights that share a basis, and
-        infinity for those that the theorem does not cover.
+    With order 0, squared loss and no neighbour farther than ``radius`` (the paper takes delta):
+    ``K eps`` for distance weights, ``sqrt(d) K eps`` for weights that share a basis, and infinity
+    for those that the theorem does not cover.
 
     Examples
     --------
@@ -131,36 +84,8 @@ def certificates(
     coordinates: np.ndarray,
     n_jobs: int | None = None,
 ) -> np.ndarray:
-    """``min_j (|psi_hat - psi_j| + K r_j)``: holds for every placement of a K-Lipschitz map.
-
-    Parameters
-    ----------
-    Y : ndarray of shape (n, d)
-        Images of the training points.
-    near : Neighbors
-        Neighbourhoods of the queries.
-    lipschitz : float
-        K.
-    coordinates : ndarray of shape (q, d)
-        Placements, by any method.
-    n_jobs : int or None
-        Threads.
-
-    Returns
-    -------
-    ndarray of shape (q,)
-    """
-    bound = np.empty(len(coordinates))
-    over_rows(
-        kernels.certificates,
-        len(coordinates),
-        n_jobs,
-        Y,
-        near.indptr,
-        near.indices,
-        near.distances,
-        lipschitz,
-        coordinates,
-        bound,
-    )
+    """``min_j (|psi_hat - psi_j| + K r_j)`` (q,): holds for any placement of a K-Lipschitz map."""
+    around = near.indptr, near.indices, near.distances
+    q, bound = len(coordinates), np.empty(len(coordinates))
+    over_rows(kernels.certificates, q, n_jobs, Y, *around, lipschitz, coordinates, bound)
     return bound

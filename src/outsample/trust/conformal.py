@@ -6,22 +6,11 @@ import numpy as np
 
 
 def p_values(scores: np.ndarray, calibration: np.ndarray) -> np.ndarray:
-    """Share of calibration scores at least as high, the new one counted among them.
+    """P-values (q,) of scores by m ascending calibration scores, from 1 / (m + 1) to 1.
 
-    ``p = (1 + #{c >= s}) / (m + 1)``. If s and the m calibration scores are exchangeable,
-    ``P(p <= a) <= a`` for every a.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (q,)
-        Higher is stranger.
-    calibration : ndarray of shape (m,)
-        Scores of normal points, ascending.
-
-    Returns
-    -------
-    ndarray of shape (q,)
-        From 1 / (m + 1) to 1.
+    ``p = (1 + #{c >= s}) / (m + 1)``: the share of scores at least as strange, the new one counted
+    among them. If s and the m scores of normal points are exchangeable, ``P(p <= a) <= a`` for
+    every a.
 
     References
     ----------
@@ -29,7 +18,6 @@ def p_values(scores: np.ndarray, calibration: np.ndarray) -> np.ndarray:
 
     Examples
     --------
-    >>> import numpy as np
     >>> p_values(np.array([0.0, 2.5, 9.0]), np.array([1.0, 2.0, 3.0]))
     array([1.  , 0.5 , 0.25])
     """
@@ -39,23 +27,12 @@ def p_values(scores: np.ndarray, calibration: np.ndarray) -> np.ndarray:
 
 
 def threshold(calibration: np.ndarray, alpha: float) -> float:
-    """Score above which ``p <= alpha``.
+    """Score above which ``p <= alpha``, for alpha up to 0.5 and m ascending calibration scores.
 
-    Parameters
-    ----------
-    calibration : ndarray of shape (m,)
-        Scores of normal points, ascending.
-    alpha : float
-        Share of normal points above it, at most; up to 0.5.
-
-    Returns
-    -------
-    float
-        The largest calibration score where m is too small for alpha, ``m < 1 / alpha - 1``.
+    The largest of them where m is too small for alpha, ``m < 1 / alpha - 1``.
 
     Examples
     --------
-    >>> import numpy as np
     >>> threshold(np.arange(1.0, 100.0), 0.05)
     95.0
     """
@@ -66,20 +43,9 @@ def threshold(calibration: np.ndarray, alpha: float) -> float:
 
 
 def benjamini_hochberg(p: np.ndarray, fdr: float) -> np.ndarray:
-    """Pick out points such that the expected share of normal ones among them is at most ``fdr``.
+    """Pick out points (q,) such that the expected share of normal ones is at most ``fdr``.
 
     The largest r with ``p_(r) <= fdr r / q`` is taken, and all points with ``p <= p_(r)``.
-
-    Parameters
-    ----------
-    p : ndarray of shape (q,)
-        P-values of a batch.
-    fdr : float
-        False discovery rate.
-
-    Returns
-    -------
-    ndarray of bool of shape (q,)
 
     References
     ----------
@@ -89,7 +55,6 @@ def benjamini_hochberg(p: np.ndarray, fdr: float) -> np.ndarray:
 
     Examples
     --------
-    >>> import numpy as np
     >>> benjamini_hochberg(np.array([0.001, 0.8, 0.02, 0.5]), fdr=0.1)
     array([ True, False,  True, False])
     """

@@ -14,32 +14,12 @@ from outsample.records import Neighbors
 def plane_distances(
     X: Points, Q: Points, near: Neighbors, t: int, n_jobs: int | None = None
 ) -> np.ndarray:
-    """Distance of queries from the t-dimensional local PCA plane of their neighbours.
+    """Distance (q,) of queries from the t-dimensional local PCA plane of their k neighbours.
 
-    With ``m`` the neighbours' mean and ``V`` the t leading principal directions around it,
-    ``|(I - V V')(x - m)|``. With more columns than neighbours the directions come from the k x k
-    matrix of inner products.
+    With ``m`` the neighbours' mean and ``V`` the t leading principal directions around it, at most
+    k - 1, ``|(I - V V')(x - m)|``. With more columns than neighbours the directions come from the
+    k x k matrix of inner products.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n, D)
-        Training points.
-    Q : ndarray or CSR matrix of shape (q, D)
-        Queries.
-    near : Neighbors
-        Their neighbourhoods.
-    t : int
-        Dimension of the planes; at most k - 1 is used.
-    n_jobs : int or None
-        Threads.
-
-    Returns
-    -------
-    ndarray of shape (q,)
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> X = np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]])
     >>> near = Neighbors(np.array([0, 3]), np.array([0, 1, 2]), np.ones(3), np.array([3]))
     >>> plane_distances(X, np.array([[0.5, 3.0]]), near, t=1)
@@ -56,9 +36,7 @@ def plane_distances(
             )
         return distances
     Q = np.ascontiguousarray(Q)
-    over_rows(
-        kernels.plane_distances, q, n_jobs, X, Q, near.indptr, near.indices, t, distances
-    )  # fmt: skip
+    over_rows(kernels.plane_distances, q, n_jobs, X, Q, near.indptr, near.indices, t, distances)
     return distances
 
 
@@ -70,40 +48,15 @@ def soft_plane_distances(
     ridges: tuple[float, ...],
     n_jobs: int | None = None,
 ) -> np.ndarray:
-    """Distance of queries from soft local planes: what a ridge regression leaves of them.
+    """Distance (q, len(sizes)) of queries from soft local planes: what a ridge regression leaves.
 
-    With ``Z`` the k nearest neighbours minus their mean ``m``, the root of
+    With ``Z`` the k nearest neighbours, k one of the sizes, minus their mean ``m``, the root of
 
     ``min_w |x - m - Z'w|^2 + penalty |w|^2``.
 
     A principal direction of variance ``v`` is left out to the share ``penalty / (v + penalty)``:
     wide directions count as plane, narrow ones as distance, with no dimension to choose. The
     penalty is ``ridge |Z Z'|_F^2 / tr Z Z'``, so that scaling or rotating X scales the result.
-
-    Parameters
-    ----------
-    X, Q : ndarrays or CSR matrices of shapes (n, D) and (q, D)
-        Training points and queries.
-    near : Neighbors
-        Neighbourhoods, all of one size, nearest first.
-    sizes : tuple of int
-        Numbers of neighbours k, at most that size.
-    ridges : tuple of float
-        One for each of them.
-    n_jobs : int or None
-        Threads.
-
-    Returns
-    -------
-    ndarray of shape (q, len(sizes))
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.array([[-1.0, 0.0], [1.0, 0.0]])
-    >>> near = Neighbors(np.array([0, 2]), np.array([0, 1]), np.ones(2), np.array([2]))
-    >>> soft_plane_distances(X, np.array([[0.0, 3.0]]), near, (2,), (0.1,))
-    array([[3.]])
     """
     q = len(near.inside)
     indices = near.indices.reshape(q, -1)
@@ -116,9 +69,7 @@ def soft_plane_distances(
             kernels.soft_plane_distances(0, 1, few, x, rows, counts, shares, distances[i:])
         return distances
     Q = np.ascontiguousarray(Q)
-    over_rows(
-        kernels.soft_plane_distances, q, n_jobs, X, Q, indices, counts, shares, distances
-    )  # fmt: skip
+    over_rows(kernels.soft_plane_distances, q, n_jobs, X, Q, indices, counts, shares, distances)
     return distances
 
 
