@@ -7,7 +7,7 @@ without numbers. It does not give the bandwidths either: all methods choose thei
 set, which is their default here.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -27,16 +27,11 @@ from outsample import (
 )
 from outsample.lab.methods import errors
 from outsample.lab.novelty.splits import standardise
+from outsample.lab.progress import Progress
 from outsample.lab.traffic.days import Traffic, log_features
 from outsample.placers.selection import map_size
 
-__all__ = [
-    "AUTO", "SIZES", "Curve", "ExtensionCurve", "Shortfall", "TrafficMap", "Winner", "embed",
-    "methods", "run",
-]  # fmt: skip
-
 Array = NDArray[np.float64]
-Progress = Callable[[float, str], None]
 
 AUTO = "auto"
 SIZES = (100, 200, 300, 400, 500, 600, 700, 750)
@@ -116,6 +111,8 @@ class ExtensionCurve(NamedTuple):
     auto_not_lowest: list[Shortfall]
     chosen: list[dict[str, int]]
     """What the defaults chose at each size, and how often."""
+    seconds: float = 0.0
+    """All of it took so long."""
 
 
 def methods() -> dict[str, Any]:
@@ -140,17 +137,6 @@ def embed(day: Traffic, n_points: int = N_POINTS) -> TrafficMap:
 
     The first ones, since at night one minute is like another: of hidden points with a twin in the
     training set nothing could be learned.
-
-    Parameters
-    ----------
-    day : Traffic
-        One day.
-    n_points : int, default=800
-        How many minutes.
-
-    Returns
-    -------
-    TrafficMap
     """
     (X,) = standardise(log_features(day.X[~day.is_attack][:n_points]))
     return TrafficMap(X, DiffusionMaps(n_components=N_COMPONENTS).fit_transform(X))
@@ -164,26 +150,9 @@ def run(
     n_workers: int = 1,
     progress: Progress | None = None,
 ) -> ExtensionCurve:
-    """Measure every extension at every size.
+    """Measure every extension at every size, `n_workers` of the repetitions at a time.
 
-    Parameters
-    ----------
-    data : TrafficMap
-        Points and images.
-    sizes : sequence of int
-        Training points; with `n_hidden` at most those there are.
-    n_repeats : int, default=20
-        Random choices of hidden points, and of training sets beside them.
-    n_hidden : int, default=50
-        Points to place.
-    n_workers : int, default=1
-        Repetitions at a time.
-    progress : callable, optional
-        Called with the share of the work done, from 0 to 1, and what is done next.
-
-    Returns
-    -------
-    ExtensionCurve
+    A repetition is a random choice of hidden points, and of training sets beside them.
     """
     scale, names = map_size(data.Y), list(methods())
     found = np.empty((n_repeats, len(sizes), len(names), 3))
