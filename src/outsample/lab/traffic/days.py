@@ -78,9 +78,8 @@ def simulate_traffic(days: str | Sequence[str] = SIMULATED_DAYS, seed: int = 0) 
     def connections() -> Iterator[Connection]:
         for i, name in enumerate(names):
             first = i * DAY_LENGTH + 60  # 08:00
-            for (source, destination, minute, label), n in simulated_connections(
-                name, seed
-            ).items():
+            found = simulated_connections(name, seed)
+            for (source, destination, minute, label), n in found.items():
                 yield first + minute, source, destination, label, n
 
     table = minute_table(connections())

@@ -37,13 +37,14 @@ def _map_part(found: TrafficDay, suffix: str, drawing: bool) -> Part:
     points, attacks = _three(day.coordinates), day.attacks
     far = np.linalg.norm(points - np.median(points, axis=0), axis=1)
     marked = sorted((at for at, attack in enumerate(attacks) if attack), key=lambda at: -far[at])
+    unmarked = [at for at, attack in enumerate(attacks) if not attack]
     labels = labels_of(day.times, attacks)
     words = [
         "In the paper: the first three coordinates of 1321 points form a horseshoe, and a few"
         " points apart from it are the labelled attacks.",
         f"Here: the first three of five coordinates of the {len(points)} minutes of {day.day},"
         f" {len(marked)} of which carry the label of an attack.",
-        f"Reading: {_shape(points[[at for at, a in enumerate(attacks) if not a]])} By distance"
+        f"Reading: {_shape(points[unmarked])} By distance"
         f" from the median of all minutes, the labelled ones have these ranks among {len(points)}:"
         f" {_ranked(points, marked, labels)}. A low rank means apart from the rest; attacks of a"
         " few connections are not.",
@@ -55,7 +56,7 @@ def _map_part(found: TrafficDay, suffix: str, drawing: bool) -> Part:
     scene = Scene(
         f"Figure 7.4, minutes of {day.day}{suffix}",
         [
-            _layer("no label", points, labels, [at for at, a in enumerate(attacks) if not a], BLUE),
+            _layer("no label", points, labels, unmarked, BLUE),
             _layer("labelled attack", points, labels, marked, VERMILLION, "diamond", 5.0, True),
         ],
         AXES,
