@@ -111,15 +111,12 @@ class Complexity(NamedTuple):
     growths: list[Growth]
     placing: Placing
     seconds: float = 0.0
-    """All of it took so long."""
 
 
 def run(scales: Scales = FULL, progress: Progress | None = None) -> Complexity:
     """Time fitting, placing and searching while one letter grows."""
     measure({"n": 100, "k": 5, "d": 3, "D": 3}, 10, 1)  # compile before the clock runs
-    letters: dict[str, Sequence[int]] = {
-        "n": scales.n, "k": scales.k, "d": scales.d, "D": scales.D,
-    }  # fmt: skip
+    letters: dict[str, Sequence[int]] = {letter: getattr(scales, letter) for letter in BASE}
     total = float(sum(_cost(letter, v) for letter, values in letters.items() for v in values))
     done, growths = 0.0, []
     for letter, values in letters.items():
@@ -142,13 +139,9 @@ def measure(setting: dict[str, int], n_queries: int, repeats: int) -> tuple[floa
     """
     X, Y, new = _data(setting, n_queries)
     k = min(setting["k"], len(X))
-
-    def fit() -> PCAExtension:
-        return _tangent(k).fit(X, Y)
-
-    fitted = fit()
+    fitted = _tangent(k).fit(X, Y)
     return (
-        _best(fit, repeats),
+        _best(lambda: _tangent(k).fit(X, Y), repeats),
         _best(lambda: fitted.transform(new), repeats) / n_queries,
         _best(lambda: fitted.index_.nearest(new, k), repeats) / n_queries,
     )

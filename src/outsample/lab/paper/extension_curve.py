@@ -112,7 +112,6 @@ class ExtensionCurve(NamedTuple):
     chosen: list[dict[str, int]]
     """What the defaults chose at each size, and how often."""
     seconds: float = 0.0
-    """All of it took so long."""
 
 
 def methods() -> dict[str, Any]:
@@ -167,8 +166,7 @@ def run(
             found[repeat, at] = rows
             chosen[at][choice] = chosen[at].get(choice, 0) + 1
             if progress is not None:
-                what = f"Fig. 7.3: {sizes[at]} training points"
-                progress(float(cost[done] / cost[-1]), what)
+                progress(float(cost[done] / cost[-1]), f"Fig. 7.3: {sizes[at]} training points")
     found[..., :2] /= scale
     curves = [
         Curve(
@@ -179,10 +177,10 @@ def run(
     ]  # fmt: skip
     winners = _winners(sizes, curves)
     short = _shortfalls(winners, names, found[..., 0])
-    n, distinct = len(data.X), len(np.unique(data.X, axis=0))
     return ExtensionCurve(
-        n, distinct, n_hidden, n_repeats, list(sizes), curves, winners, short, chosen
-    )
+        len(data.X), len(np.unique(data.X, axis=0)), n_hidden, n_repeats, list(sizes), curves,
+        winners, short, chosen,
+    )  # fmt: skip
 
 
 def _trial(data: TrafficMap, size: int, n_hidden: int, repeat: int) -> tuple[Array, str]:
@@ -222,8 +220,6 @@ def _shortfalls(winners: Sequence[Winner], names: Sequence[str], found: Array) -
     for at, winner in enumerate(winners):
         ours, best = found[:, at, auto], found[:, at, names.index(winner.method)]
         if winner.method != AUTO:
-            wins = int((ours < best).sum())
-            short.append(
-                Shortfall(winner.size, float(ours.mean()), winner.method, winner.error, wins)
-            )
+            mean, wins = float(ours.mean()), int((ours < best).sum())
+            short.append(Shortfall(winner.size, mean, winner.method, winner.error, wins))
     return short

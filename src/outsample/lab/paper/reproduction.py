@@ -134,24 +134,14 @@ def _run(folder: Path | None, size: Size, teller: Teller) -> Results:
     day = _timed(traffic_day.run, source, size.n_minutes, progress=teller.part("traffic"))
     cost = _timed(complexity.run, size.scales, progress=teller.part("complexity"))
     teller.part("page")(0.0, "report")
+    seeds = {
+        "sphere": list(range(size.n_seeds)), "extension_curve": list(range(size.n_repeats)),
+        "complexity": 0, "simulated traffic": 0,
+    }  # fmt: skip
     return Results(
-        paper=CITATION,
-        size=size.name,
-        parameters=_parameters(size),
-        seeds={
-            "sphere": list(range(size.n_seeds)),
-            "extension_curve": list(range(size.n_repeats)),
-            "complexity": 0,
-            "simulated traffic": 0,
-        },
-        versions=versions(PACKAGES),
-        seconds=0.0,
-        data=_data(source),
-        sphere=ball,
-        extension_curve=curve,
-        traffic_day=day,
-        complexity=cost,
-    )
+        CITATION, size.name, _parameters(size), seeds, versions(PACKAGES), 0.0, _data(source),
+        sphere=ball, extension_curve=curve, traffic_day=day, complexity=cost,
+    )  # fmt: skip
 
 
 def _timed(experiment: Callable[..., Any], *arguments: Any, progress: Progress) -> Any:
@@ -163,15 +153,9 @@ def _timed(experiment: Callable[..., Any], *arguments: Any, progress: Progress) 
 
 def _data(source: traffic_day.Source) -> Data:
     simulated = source.day.simulated
-    return Data(
-        simulated=simulated,
-        notice=SIMULATED if simulated else None,
-        not_public=NOT_PUBLIC,
-        source="simulated traffic" if simulated else "DARPA 1998",
-        features=source.features,
-        map_day=str(source.day.days[0]),
-        new_day=str(source.new_day.days[0]),
-    )
+    notice, name = (SIMULATED, "simulated traffic") if simulated else (None, "DARPA 1998")
+    map_day, new_day = str(source.day.days[0]), str(source.new_day.days[0])
+    return Data(simulated, notice, NOT_PUBLIC, name, source.features, map_day, new_day)
 
 
 def _parameters(size: Size) -> dict[str, Any]:

@@ -110,7 +110,6 @@ class SphereOrders(NamedTuple):
     figure: Figure
     convergence: Convergence
     seconds: float = 0.0
-    """All of it took so long."""
 
 
 def run(
@@ -137,13 +136,9 @@ def run(
 def polynomial(order: int, step: float) -> PCAExtension:
     """Return an unfitted extension of one order for a grid of this step; order 0 is the paper's."""
     return PCAExtension(
-        n_neighbors=NEIGHBORS if order else "auto",
-        radius=RADIUS * step,
-        weighting="distance",
-        order=order,
-        loss="squared",
-        lipschitz=LIPSCHITZ,
-    )
+        n_neighbors=NEIGHBORS if order else "auto", radius=RADIUS * step, weighting="distance",
+        order=order, loss="squared", lipschitz=LIPSCHITZ,
+    )  # fmt: skip
 
 
 def table(
@@ -216,18 +211,13 @@ def _curve(
     means = np.array([off.mean(axis=1) for off, _ in found])
     held = float(np.mean([off <= bound for off, bound in found]))
     mean, fine = means.mean(axis=1), min(len(steps) // 2, len(steps) - 2)
+    title = "The paper's: a local constant" if order == 0 else ORDER_TITLES[order]
+    largest = np.array([off.max() for off, _ in found])
+    certificate = np.array([bound.mean() for _, bound in found])
     return OrderCurve(
-        order,
-        "The paper's: a local constant" if order == 0 else ORDER_TITLES[order],
-        mean,
-        means.std(axis=1),
-        np.array([off.max() for off, _ in found]),
-        slope(steps, mean),
-        slope(steps[fine:], mean[fine:]),
-        order + 1,
-        np.array([bound.mean() for _, bound in found]),
-        held,
-    )
+        order, title, mean, means.std(axis=1), largest, slope(steps, mean),
+        slope(steps[fine:], mean[fine:]), order + 1, certificate, held,
+    )  # fmt: skip
 
 
 def _measure(estimator: Any, data: Sphere, n_new: int, n_seeds: int) -> tuple[Array, Array]:

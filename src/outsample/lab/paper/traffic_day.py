@@ -149,7 +149,6 @@ class TrafficDay(NamedTuple):
     """The new day; the map's day with half of its normal minutes kept back; the new day again,
     by all minutes of the map's day, its attacks too, as the paper has it."""
     seconds: float = 0.0
-    """All of it took so long."""
 
 
 def load_days(folder: Path | None = None) -> Source:
@@ -215,21 +214,13 @@ def _trial(name: str, title: str, day: Traffic, Y: Array, learned: Mask, new: Tr
         "abnormality": np.asarray(detector.abnormality(X_new)),
         "p_value": np.asarray(detector.p_values(X_new)),
     }
+    trained_on = f"{_name(day)}, {'all' if learned.all() else 'normal'} minutes"
     return Trial(
-        name,
-        title,
-        f"{_name(day)}, {'all' if learned.all() else 'normal'} minutes",
-        len(X),
-        extension.n_neighbors_,
-        _name(new),
-        new.times.tolist(),
-        new.attacks.tolist(),
-        new.n_attack,
-        loud,
-        NystroemExtension().fit(X, images).transform(X_new),
-        placed.coordinates,
+        name, title, trained_on, len(X), extension.n_neighbors_, _name(new), new.times.tolist(),
+        new.attacks.tolist(), new.n_attack, loud,
+        NystroemExtension().fit(X, images).transform(X_new), placed.coordinates,
         [_score(key, found, new, loud) for key, found in values.items()],
-    )
+    )  # fmt: skip
 
 
 def _score(name: str, values: Array, new: Traffic, loud: Mask) -> Score:
@@ -248,24 +239,18 @@ def _score(name: str, values: Array, new: Traffic, loud: Mask) -> Score:
 
     top = np.argsort(-strangeness, kind="stable")[:N_NAMED]
     labelled = np.flatnonzero(loud if loud.any() else strange)
-    ratios = [] if ratio is None else ratio[labelled].tolist()
-    squares = (
-        [] if ratio is None else (values[labelled] ** 2 / (values[~strange] ** 2).mean()).tolist()
-    )
+    ratios, squares = [], []
+    if ratio is not None:
+        ratios = ratio[labelled].tolist()
+        squares = (values[labelled] ** 2 / (values[~strange] ** 2).mean()).tolist()
     paper = (PAPER_LABELLED, PAPER_MEAN, PAPER_LABELLED / PAPER_MEAN) if is_m else (None,) * 3
+    told = loud | ~strange
     return Score(
-        name,
-        TITLES[name],
-        values,
-        mean,
-        _area(strange, strangeness),
-        _area(loud[loud | ~strange], strangeness[loud | ~strange]),
-        [minute(int(row)) for row in top],
-        [minute(int(row)) for row in labelled],
-        max(ratios, default=None),
-        max(squares, default=None),
-        *paper,
-    )
+        name, TITLES[name], values, mean, _area(strange, strangeness),
+        _area(loud[told], strangeness[told]), [minute(int(row)) for row in top],
+        [minute(int(row)) for row in labelled], max(ratios, default=None),
+        max(squares, default=None), *paper,
+    )  # fmt: skip
 
 
 def _area(strange: Mask, scores: Array) -> float | None:

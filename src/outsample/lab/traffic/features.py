@@ -65,14 +65,12 @@ def minute_table(connections: Iterable[Connection]) -> MinuteTable:
     """
     addresses: dict[str, int] = {}
     labels = {NORMAL: 0}
+
+    def number(address: str) -> int:
+        return addresses.setdefault(address, len(addresses))
+
     encoded = (
-        (
-            stamp,
-            addresses.setdefault(source, len(addresses)),
-            addresses.setdefault(destination, len(addresses)),
-            labels.setdefault(label, len(labels)),
-            n,
-        )
+        (stamp, number(source), number(destination), labels.setdefault(label, len(labels)), n)
         for stamp, source, destination, label, n in connections
     )
     cells = np.fromiter(encoded, dtype=CELL)
@@ -80,13 +78,12 @@ def minute_table(connections: Iterable[Connection]) -> MinuteTable:
     row = np.searchsorted(stamps, cells["stamp"])
     inside = np.array([address.startswith(INSIDE) for address in addresses], dtype=bool)
     attack = cells["label"] > 0
+    n, label = cells["n"], cells["label"]
     return MinuteTable(
         stamps,
-        _features(row, cells["source"], cells["destination"], cells["n"], inside, len(stamps)),
-        _attack_texts(
-            row[attack], cells["label"][attack], cells["n"][attack], list(labels), stamps
-        ),
-        np.bincount(row, cells["n"] * attack, len(stamps)).astype(np.int64),
+        _features(row, cells["source"], cells["destination"], n, inside, len(stamps)),
+        _attack_texts(row[attack], label[attack], n[attack], list(labels), stamps),
+        np.bincount(row, n * attack, len(stamps)).astype(np.int64),
     )
 
 

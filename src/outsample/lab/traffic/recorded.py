@@ -56,10 +56,9 @@ def load_connections(path: PathLike, days: Days = None) -> Traffic:
     """
     wanted = _as_days(days)
     table = minute_table(_read_connections(Path(path), wanted))
-    stamps = table.stamps
-    names = np.datetime_as_string((stamps // DAY_LENGTH).astype("datetime64[D]"))
+    names = np.datetime_as_string((table.stamps // DAY_LENGTH).astype("datetime64[D]"))
     check_days(wanted or (), names)
-    times = np.datetime_as_string((stamps + DAY_START).astype("datetime64[m]"))
+    times = np.datetime_as_string((table.stamps + DAY_START).astype("datetime64[m]"))
     return dated(table, names, times, simulated=False)
 
 
@@ -78,24 +77,18 @@ def load_minutes(path: PathLike, days: Days = None) -> Traffic:
         raise ValueError(f"{path}, line 1: expected the columns {','.join(COLUMNS)}, got {header}")
     for number, row in enumerate(lines, start=2):
         if len(row) != len(COLUMNS):
-            raise ValueError(
-                f"{path}, line {number}: expected {len(COLUMNS)} columns, got {len(row)}"
-            )
+            wrong = f"expected {len(COLUMNS)} columns, got {len(row)}"
+            raise ValueError(f"{path}, line {number}: {wrong}")
         if wanted is None or row[0] in wanted:
             rows.append(row)
             values.append(_numbers(path, number, row))
     names = np.array([row[0] for row in rows], dtype=np.str_)
     check_days(wanted or (), names)
     table = np.array(values).reshape(-1, len(FEATURES) + 2)
-    return Traffic(
-        days=names,
-        minutes=table[:, 0].astype(np.int64),
-        times=np.array([row[2] for row in rows], dtype=np.str_),
-        X=table[:, 1:-1].copy(),
-        attacks=np.array([row[-1] for row in rows], dtype=np.str_),
-        n_attack=table[:, -1].astype(np.int64),
-        simulated=False,
-    )
+    minutes, n_attack = table[:, 0].astype(np.int64), table[:, -1].astype(np.int64)
+    times, attacks = (np.array([row[at] for row in rows], dtype=np.str_) for at in (2, -1))
+    X = table[:, 1:-1].copy()
+    return Traffic(names, minutes, times, X, attacks, n_attack, simulated=False)
 
 
 def _as_days(days: Days) -> tuple[str, ...] | None:

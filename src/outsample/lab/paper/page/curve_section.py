@@ -1,5 +1,7 @@
 """Fig. 7.3 on the page: error against the size of the training set."""
 
+from collections import Counter
+
 import numpy as np
 
 from outsample.lab.paper import extension_curve
@@ -55,10 +57,7 @@ def curve_part(found: ExtensionCurve, suffix: str, drawing: bool) -> Part:
     ]
     table = Table(
         ["Method", *(f"{size} points" for size in found.sizes)],
-        [
-            [_title(one), *map(measured, one.errors, one.spread)]
-            for one in found.curves
-        ],
+        [[_title(one), *map(measured, one.errors, one.spread)] for one in found.curves],
         "Mean error ± standard deviation over repetitions. *: one of the paper's four methods."
         " Shaded: PCAExtension() with all defaults.",
         frozenset(at for at, one in enumerate(found.curves) if one.method == AUTO),
@@ -91,10 +90,9 @@ def _title(one: extension_curve.Curve) -> str:
 
 def _reading(found: ExtensionCurve) -> list[str]:
     """Say how often the defaults are lowest, and what they chose."""
-    families: dict[str, int] = {}
+    families: Counter[str] = Counter()
     for chosen in found.chosen:
-        for family, count in chosen.items():
-            families[family] = families.get(family, 0) + count
+        families.update(chosen)
     picked = ", ".join(f"{family} {count} times" for family, count in families.items())
     fitting = (
         f"The defaults choose by leave-one-out; here they chose: {picked}. A diffusion map is made"
@@ -130,17 +128,11 @@ def _behind(found: ExtensionCurve) -> bool:
 
 def _chart(found: ExtensionCurve, suffix: str) -> Picture:
     auto_first = sorted(found.curves, key=lambda one: one.method != AUTO)
-    curves = [
-        Curve(
-            SHORT.get(one.method, one.title) + (" *" if one.in_paper else ""),
-            found.sizes,
-            one.errors,
-            style,
-            one.spread,
-            one.method == AUTO,
-        )
-        for one, style in zip(auto_first, STYLES, strict=False)
-    ]
+    curves = []
+    for one, style in zip(auto_first, STYLES, strict=False):
+        name = SHORT.get(one.method, one.title) + (" *" if one.in_paper else "")
+        strong = one.method == AUTO
+        curves.append(Curve(name, found.sizes, one.errors, style, one.spread, strong))
     return Picture(
         curve_chart(
             curves, title=f"Figure 7.3{suffix}", x_label="training points", height=4.8,

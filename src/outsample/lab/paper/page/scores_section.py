@@ -24,8 +24,8 @@ def score_part(trial: Trial, first: bool, suffix: str, drawing: bool) -> Part:
         " or, with Eq. 2.4, to the letter; both are here."
     )
     words = [*([paper] if first else []), _score_reading(trial)]
-    zeros = _zeros(trial)
-    if zeros:
+    score = score_of(trial, "dispersion")
+    if score is not None and (zeros := int(np.sum(score.values == 0))):
         words.append(
             f"{zeros} of the new minutes have m(x) = 0, as it is for a minute that equals one"
             " that was learned; on a logarithmic scale they stand at its lower end."
@@ -98,14 +98,9 @@ def _named(minute: Minute) -> str:
 
 def _score_chart(trial: Trial, suffix: str) -> Picture:
     kinds, labels = kinds_of(trial), labels_of(trial.times, trial.attacks)
+    levels = {"p_value": LEVEL}
     traces = [
-        Trace(
-            one.title,
-            one.values,
-            log=one.name in LOG,
-            level=LEVEL if one.name == "p_value" else None,
-            level_name=f"{LEVEL:g}",
-        )
+        Trace(one.title, one.values, one.name in LOG, levels.get(one.name), f"{LEVEL:g}")
         for one in trial.scores
     ]
     drawn = [
@@ -123,8 +118,3 @@ def _score_chart(trial: Trial, suffix: str) -> Picture:
         "For m(x) and the abnormality high is strange, for the p-value low. The m(x) of Eq. 2.4"
         " and the p-value are on logarithmic scales.",
     )  # fmt: skip
-
-
-def _zeros(trial: Trial) -> int:
-    score = score_of(trial, "dispersion")
-    return 0 if score is None else int(np.sum(score.values == 0))

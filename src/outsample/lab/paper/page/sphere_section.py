@@ -94,14 +94,11 @@ def _chart(found: SphereOrders, size: int) -> Picture:
     rows = _rows(found, size)
     return Picture(
         plots.error_chart(
-            [row.title for row in rows],
-            [row.error for row in rows],
-            [row.paper for row in rows],
-            title=f"Table 7.1, {size} training points",
-            limits=limits,
+            [row.title for row in rows], [row.error for row in rows], [row.paper for row in rows],
+            title=f"Table 7.1, {size} training points", limits=limits,
         ),
         f"Mean errors of Table 7.1 for {size} training points, ours beside the paper's",
-    )
+    )  # fmt: skip
 
 
 def _pictures(found: SphereOrders, drawing: bool) -> Part:

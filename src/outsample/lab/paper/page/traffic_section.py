@@ -146,16 +146,9 @@ def _layer(
     name: str, points: Array, labels: Sequence[str], places: list[int], colour: str,
     shape: str = "circle", size: float = 2.4, named: bool = False,
 ) -> Layer:  # fmt: skip
-    return Layer(
-        name,
-        points[places],
-        colour,
-        shape,
-        size,
-        "#ffffff" if named else "",
-        [labels[at] for at in places],
-        range(len(places)) if named else (),
-    )
+    rim, always = ("#ffffff", range(len(places))) if named else ("", ())
+    words = [labels[at] for at in places]
+    return Layer(name, points[places], colour, shape, size, rim, words, always)
 
 
 def _three(rows: Array) -> Array:
