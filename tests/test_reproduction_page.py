@@ -12,9 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from outsample.lab.json_records import restored
 from outsample.lab.paper.page import report_page as page
 from outsample.lab.paper.page import write_report
 from outsample.lab.paper.page.wording import ABSENT, measured, number
+from outsample.lab.paper.reproduction_results import Results
 from outsample.plots.curves import STYLES, Curve, curve_chart, spaced
 from outsample.plots.scenes import Layer, Scene, scene_data, scene_picture
 from outsample.plots.traces import Kind, Trace, trace_chart
@@ -147,9 +149,14 @@ def test_the_cost_of_a_whole_placement_is_told(html):
     assert "with D = 14, takes 30 µs a point" in html and "a ratio of 1.50" in html
 
 
+def write(folder: Path, told: dict) -> Path:
+    """Write the page of what a results.json tells."""
+    return write_report(folder, restored(Results, told))
+
+
 @pytest.fixture(scope="module")
 def html(tmp_path_factory) -> str:
-    written = write_report(tmp_path_factory.mktemp("out"), results())
+    written = write(tmp_path_factory.mktemp("out"), results())
     assert written.name == "report.html"
     return written.read_text("utf-8")
 
@@ -196,7 +203,7 @@ def test_each_figure_says_what_the_paper_shows(html):
 def test_simulated_traffic_is_said_on_every_picture_of_it(tmp_path):
     told = results()
     told["data"] |= {"simulated": True, "notice": "Simulated: made up.", "source": "simulated"}
-    html = write_report(tmp_path, told).read_text("utf-8")
+    html = write(tmp_path, told).read_text("utf-8")
     text = words(html)
     assert text.count("Simulated: made up.") == 2
     for heading in re.findall(r"<h2>(Example II.*?)</h2>", html):
@@ -220,7 +227,7 @@ def test_absent_numbers_do_not_stop_it(tmp_path):
     for row in told["sphere"]["table"]:
         row["paper"] = None
     told["sphere"]["met"] = [0, 0]
-    text = words(write_report(tmp_path, told).read_text("utf-8"))
+    text = words(write(tmp_path, told).read_text("utf-8"))
     assert "no new minute is loud" in text and ABSENT in text
     assert "None" not in text and "nan" not in text
 
@@ -234,7 +241,7 @@ def test_hostile_words_stay_words(tmp_path):
     trial = told["traffic_day"]["trials"][0]
     trial["day"] = trial["attacks"][2] = r"$\oops$"
     trial["attacks"][3] = trial["title"] = told["traffic_day"]["map"]["day"] = HOSTILE
-    html = write_report(tmp_path, told).read_text("utf-8")
+    html = write(tmp_path, told).read_text("utf-8")
     assert html.count("<script") == 2 and "<b>" not in html
     keyed = scenes(html)
     alts = {unescape(alt) for alt in re.findall(r'alt="([^"]*)"', html)}
@@ -256,7 +263,7 @@ def test_pictures_that_turn_have_a_still_one(html):
 
 
 def test_a_failed_run_leaves_the_old_page(tmp_path, monkeypatch):
-    written = write_report(tmp_path, results())
+    written = write(tmp_path, results())
     before = written.read_bytes()
 
     def fail(*_):
@@ -264,13 +271,13 @@ def test_a_failed_run_leaves_the_old_page(tmp_path, monkeypatch):
 
     monkeypatch.setattr(report.os, "replace", fail)
     with pytest.raises(OSError, match="disk full"):
-        write_report(tmp_path, results() | {"paper": "another"})
+        write(tmp_path, results() | {"paper": "another"})
     assert written.read_bytes() == before and list(tmp_path.iterdir()) == [written]
 
 
 def test_without_matplotlib_there_are_words(tmp_path, monkeypatch):
     monkeypatch.setattr(page, "find_spec", lambda name: None)
-    html = write_report(tmp_path, results()).read_text("utf-8")
+    html = write(tmp_path, results()).read_text("utf-8")
     assert "<img" not in html and scenes(html) == {}
     assert "outsample[plots]" in html and "0.00808" in html
 

@@ -13,15 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outsample.lab.traffic import days as traffic_module
-from outsample.lab.traffic.days import (
-    FEATURES,
-    load_connections,
-    load_minutes,
-    load_traffic,
-    log_features,
-    simulate_traffic,
-)
+from outsample.lab.traffic.days import log_features, simulate_traffic
+from outsample.lab.traffic.features import FEATURES
+from outsample.lab.traffic.loud import loud_by_any_attack, loud_by_flood_or_scan
+from outsample.lab.traffic.recorded import COLUMNS, load_connections, load_minutes, load_traffic
 from outsample.lab.traffic.simulator import SIMULATED_DAYS, simulated_connections
 
 DATA = Path(os.environ.get("OUTSAMPLE_DATA") or Path(__file__).parents[2] / "shared" / "data")
@@ -50,7 +45,7 @@ def write_minutes(path, traffic):
     """Write the ready table of some traffic."""
     with gzip.open(path, "wt", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(traffic_module.COLUMNS)
+        writer.writerow(COLUMNS)
         for day, idx, time, x, attacks, n in zip(*traffic[:-1], strict=True):
             writer.writerow([day, idx, time, *x.tolist(), n, attacks])
     return path
@@ -228,7 +223,7 @@ def test_days_are_kept_and_missing_days_are_named(tmp_path):
 
 
 def test_bad_lines_of_the_ready_table(tmp_path):
-    header = ",".join(traffic_module.COLUMNS) + "\n"
+    header = ",".join(COLUMNS) + "\n"
     row = "1998-06-01,0,1998-06-01T07:55,2,1,1,1,2,2,2,1,1,0,0,0,2,0,0,\n"
     path = tmp_path / "minutes.csv"
     with pytest.raises(ValueError, match=r"minutes\.csv, line 1: expected the columns day,idx"):
@@ -251,6 +246,12 @@ def test_the_ready_table_is_taken_first_and_then_the_list(tmp_path):
     changed = built._replace(attacks=np.array(["ready:1"]))
     write_minutes(folder / "minutes14.csv.gz", changed)
     assert load_traffic(str(tmp_path), "1998-06-01").attacks.tolist() == ["ready:1"]
+
+
+def test_the_two_rules_of_loud_minutes_differ_at_a_hundred_and_in_the_attacks():
+    assert loud_by_any_attack(np.array([99, 100, 101])).tolist() == [False, True, True]
+    words = ["pod:100", "pod:60;smurf:41", "portsweep:5000", "teardrop:101;ps:1", ""]
+    assert loud_by_flood_or_scan(words).tolist() == [False, True, False, True, False]
 
 
 def test_log_features():

@@ -217,7 +217,13 @@ def bench_novelty(
     help="Folder of results.json and report.html; made if missing.",
 )
 @click.option("--quick", is_flag=True, help="Fewer grids, sizes and repetitions: under a minute.")
-def reproduce(data: str | None, out: str, quick: bool) -> None:
+@click.option(
+    "--from",
+    "results_file",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Run nothing: draw the page again from the results.json of an earlier run.",
+)
+def reproduce(data: str | None, out: str, quick: bool, results_file: str | None) -> None:
     """Run Section 7 of the paper whole, and write every number beside the paper's.
 
     Table 7.1 and Fig. 7.1 and 7.2 (the sphere), Fig. 7.3 (extensions of a diffusion map), Fig. 7.4
@@ -225,17 +231,18 @@ def reproduce(data: str | None, out: str, quick: bool) -> None:
     data files traffic is simulated, and labelled so.
     """
     from outsample.lab.environment import data_folder
-    from outsample.lab.paper.reproduction import FULL, QUICK, run_reproduction, summary_tables
+    from outsample.lab.paper.reproduction import FULL, QUICK, draw_again, run_reproduction
+    from outsample.lab.paper.reproduction_summary import summary_tables
 
     with _plain_errors(out):
         with _progress() as progress:
-            found = run_reproduction(
+            found = draw_again(results_file, out) if results_file else run_reproduction(
                 out, folder=data_folder(data), size=QUICK if quick else FULL, progress=progress
-            )
+            )  # fmt: skip
         for table in summary_tables(found.results):
             _print(table)
-        if found.results["data"]["simulated"]:
-            click.echo(found.results["data"]["notice"])
+        if found.results.data.notice:
+            click.echo(found.results.data.notice)
         click.echo(f"{found.seconds:.0f} s")
         for path in found.files:
             click.echo(f"Wrote {path}")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -35,6 +38,8 @@ def plain(value: Any) -> Any:
 def restored(kind: Any, value: Any) -> Any:
     """Return what `plain` made of a value, as the type it had: the annotations tell which.
 
+    Raises ValueError, with the field in question, where the value is of another kind.
+
     >>> from typing import NamedTuple
     >>> Point = NamedTuple("Point", [("x", float), ("at", np.ndarray)])
     >>> restored(list[Point], plain([Point(math.nan, np.array([1.0, 2.0]))]))
@@ -45,19 +50,50 @@ def restored(kind: Any, value: Any) -> Any:
         if value is None and NoneType in inner:
             return None
         return restored(next(part for part in inner if part is not NoneType), value)
-    if kind is float:
-        return math.nan if value is None else float(value)
     if kind is np.ndarray or origin is np.ndarray:
-        return np.array([math.nan if item is None else item for item in value])
+        dtype = get_args(inner[1])[0] if inner else np.float64
+        return np.array(_expected(list, value), dtype=dtype)  # None becomes NaN
     if hasattr(kind, "_fields"):
-        hints = get_type_hints(kind)
-        return kind(**{name: restored(hints[name], value[name]) for name in value})
-    if origin is tuple and len(inner) == 2 and inner[1] is ...:
-        return tuple(restored(inner[0], item) for item in value)
-    if origin is tuple:
-        return tuple(restored(part, item) for part, item in zip(inner, value, strict=True))
-    if origin in (list, Sequence):
-        return [restored(inner[0], item) for item in value]
+        return _record(kind, value)
+    if origin is tuple and inner[-1] is not ...:
+        pairs = zip(inner, _expected(list, value), strict=True)
+        return tuple(restored(part, item) for part, item in pairs)
+    if origin in (list, tuple, Sequence):
+        items = [restored(inner[0], item) for item in _expected(list, value)]
+        return tuple(items) if origin is tuple else items
     if origin is dict:
-        return {key: restored(inner[1], item) for key, item in value.items()}
+        pairs = _expected(dict, value).items()
+        return {key: restored(inner[1], item) for key, item in pairs}
+    if kind is float:
+        return math.nan if value is None else float(_expected((int, float), value))
+    return _expected(kind, value) if kind in (str, int, bool) else value
+
+
+def read_record(kind: Any, path: str | os.PathLike[str]) -> Any:
+    """Return the record of a JSON file; ValueError in one line if the file holds something else."""
+    try:
+        return restored(kind, json.loads(Path(path).read_bytes()))
+    except ValueError as fault:
+        reason = " ".join(str(fault).split())
+        raise ValueError(f"{path} does not hold the results expected: {reason}") from fault
+
+
+def _record(kind: Any, value: Any) -> Any:
+    """Return the record of a dict with all of its fields; those with a default may be absent."""
+    found, hints = set(_expected(dict, value)), get_type_hints(kind)
+    if odd := (found - {*hints}) | (hints.keys() - found - kind._field_defaults.keys()):
+        raise ValueError(f"missing or unknown in {kind.__name__}: {', '.join(sorted(odd))}")
+    fields = {}
+    for name in value:
+        try:
+            fields[name] = restored(hints[name], value[name])
+        except (ValueError, TypeError) as fault:
+            raise ValueError(f"{kind.__name__}.{name}: {fault}") from fault
+    return kind(**fields)
+
+
+def _expected(kinds: Any, value: Any) -> Any:
+    if not isinstance(value, kinds):
+        name = getattr(kinds, "__name__", "number")
+        raise ValueError(f"expected {name}, got {type(value).__name__}")
     return value

@@ -22,12 +22,11 @@ from outsample.lab.novelty.splits import (
     GROUPS,
     IMAGES,
     JUNK_ROWS,
-    LOUD,
-    LOUD_CONNECTIONS,
     NEW_ROWS,
     QUICK,
     TRAINING_ROWS,
 )
+from outsample.lab.traffic.loud import FLOODS_AND_SCANS, LOUD_CONNECTIONS
 from outsample.report.page import (
     Picture,
     Section,
@@ -68,8 +67,8 @@ PROTOCOL = {
     " standardised by the training rows. One quiet day to learn from, then every later day with at"
     " least 3 minutes of either kind, each by itself; the figure is the mean over the days. Left"
     f" out: {', '.join(FLOODED)}, on which one attack runs in nearly every minute. Loud minutes"
-    f" have more than {LOUD_CONNECTIONS} connections of {', '.join(LOUD)}. The days do not depend"
-    " on the seed, only the detectors do.",
+    f" have more than {LOUD_CONNECTIONS} connections of {', '.join(FLOODS_AND_SCANS)}. The days do"
+    " not depend on the seed, only the detectors do.",
 }
 STANDING = ("Detector", "Mean rank", "Mean AUC", "Mean AP", "s a set", "sets")
 ROWS = ("Detector", "AUC", "±", "AP", "±", "s")

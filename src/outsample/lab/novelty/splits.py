@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from outsample.lab import datasets
 from outsample.lab.accuracy.maps import MNIST_FILE, Unavailable
-from outsample.lab.traffic.days import load_traffic, log_features
+from outsample.lab.traffic.days import log_features
+from outsample.lab.traffic.loud import loud_by_flood_or_scan
+from outsample.lab.traffic.recorded import load_traffic
 
 __all__ = [
     "DARPA", "DIGITS", "FRESH", "GROUPS", "JUNK", "MNIST", "OUTLIERS", "QUICK", "SOURCES",
@@ -43,9 +45,6 @@ JUNK_ROWS = 500
 QUIET_DAYS, SIMULATED_QUIET = ("1998-06-11", "1998-06-16"), "simulated-1"
 FLOODED = ("1998-07-24", "1998-07-27", "1998-07-29", "1998-07-30", "1998-07-31")
 """Days on which one attack runs in nearly every minute: left out."""
-LOUD = ("smurf", "pod", "teardrop", "neptune", "satan", "ipsweep")
-LOUD_CONNECTIONS = 100
-"""Minutes with more connections of these attacks than that are loud."""
 FEWEST_MINUTES = 3
 """A day counts if it has so many minutes of either kind."""
 
@@ -256,32 +255,10 @@ def _traffic(quiet: str, folder: Path | None, seed: int) -> Split:
         attack = traffic.is_attack[rows]
         if day in FLOODED or min(attack.sum(), (~attack).sum()) < FEWEST_MINUTES:
             continue
-        loud = np.array([loud_connections(words) for words in traffic.attacks[rows]])
+        loud = loud_by_flood_or_scan(traffic.attacks[rows])
         new = standardise(known, logs[rows])[1]
-        trials.append(Trial(name, new, attack, str(day), loud > LOUD_CONNECTIONS))
+        trials.append(Trial(name, new, attack, str(day), loud))
     return Split(standardise(known)[0], trials, traffic.simulated)
-
-
-def loud_connections(attacks: str) -> int:
-    """Return how many connections of a minute belong to floods and fast scans.
-
-    Parameters
-    ----------
-    attacks : str
-        ``name:count`` of each attack, joined by semicolons.
-
-    Returns
-    -------
-    int
-
-    Examples
-    --------
-    >>> from outsample.lab.novelty.splits import loud_connections
-    >>> loud_connections("pod:120;phf:7;smurf:3"), loud_connections("")
-    (123, 0)
-    """
-    pairs = (attack.rpartition(":") for attack in attacks.split(";"))
-    return sum(int(count) for name, _, count in pairs if name in LOUD)
 
 
 def _new_object(held_out: int, folder: Path | None, seed: int) -> Split:

@@ -16,14 +16,9 @@ from numpy.typing import NDArray
 
 from outsample import PCAExtension
 from outsample.lab.paper.sphere_orders import slope
-
-__all__ = [
-    "FULL", "OURS", "Complexity", "Growth", "Placing", "Scales",
-    "compare_placing", "measure", "run",
-]  # fmt: skip
+from outsample.lab.progress import Progress
 
 Array = NDArray[np.float64]
-Progress = Callable[[float, str], None]
 
 
 class Scales(NamedTuple):
@@ -115,26 +110,13 @@ class Complexity(NamedTuple):
     repeats: int
     growths: list[Growth]
     placing: Placing
+    seconds: float = 0.0
 
 
 def run(scales: Scales = FULL, progress: Progress | None = None) -> Complexity:
-    """Time fitting, placing and searching while one letter grows.
-
-    Parameters
-    ----------
-    scales : Scales
-        What is tried.
-    progress : callable, optional
-        Called with the share of the work done, from 0 to 1, and what is done next.
-
-    Returns
-    -------
-    Complexity
-    """
+    """Time fitting, placing and searching while one letter grows."""
     measure({"n": 100, "k": 5, "d": 3, "D": 3}, 10, 1)  # compile before the clock runs
-    letters: dict[str, Sequence[int]] = {
-        "n": scales.n, "k": scales.k, "d": scales.d, "D": scales.D,
-    }  # fmt: skip
+    letters: dict[str, Sequence[int]] = {letter: getattr(scales, letter) for letter in BASE}
     total = float(sum(_cost(letter, v) for letter, values in letters.items() for v in values))
     done, growths = 0.0, []
     for letter, values in letters.items():
@@ -151,50 +133,22 @@ def run(scales: Scales = FULL, progress: Progress | None = None) -> Complexity:
 
 
 def measure(setting: dict[str, int], n_queries: int, repeats: int) -> tuple[float, float, float]:
-    """Time the paper's tangent weights in one setting, on one thread.
+    """Return the seconds to fit, to place a point, and to find its neighbours, on one thread.
 
-    Parameters
-    ----------
-    setting : dict
-        Values of n, k, d and D.
-    n_queries : int
-        Points to place in one batch.
-    repeats : int
-        The best of so many counts.
-
-    Returns
-    -------
-    tuple of float
-        Seconds to fit, to place a point, and to find a point's neighbours.
+    With the paper's tangent weights; `setting` gives n, k, d and D, the best of `repeats` counts.
     """
     X, Y, new = _data(setting, n_queries)
     k = min(setting["k"], len(X))
-
-    def fit() -> PCAExtension:
-        return _tangent(k).fit(X, Y)
-
-    fitted = fit()
+    fitted = _tangent(k).fit(X, Y)
     return (
-        _best(fit, repeats),
+        _best(lambda: _tangent(k).fit(X, Y), repeats),
         _best(lambda: fitted.transform(new), repeats) / n_queries,
         _best(lambda: fitted.index_.nearest(new, k), repeats) / n_queries,
     )
 
 
 def compare_placing(n_queries: int, repeats: int) -> Placing:
-    """Time ``place`` beside ``transform`` with the paper's tangent weights, on one thread.
-
-    Parameters
-    ----------
-    n_queries : int
-        Points to place in one batch.
-    repeats : int
-        The best of so many counts.
-
-    Returns
-    -------
-    Placing
-    """
+    """Time ``place`` beside ``transform`` with the paper's tangent weights, on one thread."""
     X, Y, new = _data(TRAFFIC, n_queries)
     fitted = _tangent(TRAFFIC["k"]).fit(X, Y)
     fitted.place(new[:2])  # compile before the clock runs

@@ -7,7 +7,7 @@ without numbers. It does not give the bandwidths either: all methods choose thei
 set, which is their default here.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -27,16 +27,11 @@ from outsample import (
 )
 from outsample.lab.methods import errors
 from outsample.lab.novelty.splits import standardise
+from outsample.lab.progress import Progress
 from outsample.lab.traffic.days import Traffic, log_features
 from outsample.points import map_size
 
-__all__ = [
-    "AUTO", "SIZES", "Curve", "ExtensionCurve", "Shortfall", "TrafficMap", "Winner", "embed",
-    "methods", "run",
-]  # fmt: skip
-
 Array = NDArray[np.float64]
-Progress = Callable[[float, str], None]
 
 AUTO = "auto"
 SIZES = (100, 200, 300, 400, 500, 600, 700, 750)
@@ -116,6 +111,7 @@ class ExtensionCurve(NamedTuple):
     auto_not_lowest: list[Shortfall]
     chosen: list[dict[str, int]]
     """What the defaults chose at each size, and how often."""
+    seconds: float = 0.0
 
 
 def methods() -> dict[str, Any]:
@@ -140,17 +136,6 @@ def embed(day: Traffic, n_points: int = N_POINTS) -> TrafficMap:
 
     The first ones, since at night one minute is like another: of hidden points with a twin in the
     training set nothing could be learned.
-
-    Parameters
-    ----------
-    day : Traffic
-        One day.
-    n_points : int, default=800
-        How many minutes.
-
-    Returns
-    -------
-    TrafficMap
     """
     (X,) = standardise(log_features(day.X[~day.is_attack][:n_points]))
     return TrafficMap(X, DiffusionMaps(n_components=N_COMPONENTS).fit_transform(X))
@@ -164,26 +149,9 @@ def run(
     n_workers: int = 1,
     progress: Progress | None = None,
 ) -> ExtensionCurve:
-    """Measure every extension at every size.
+    """Measure every extension at every size, `n_workers` of the repetitions at a time.
 
-    Parameters
-    ----------
-    data : TrafficMap
-        Points and images.
-    sizes : sequence of int
-        Training points; with `n_hidden` at most those there are.
-    n_repeats : int, default=20
-        Random choices of hidden points, and of training sets beside them.
-    n_hidden : int, default=50
-        Points to place.
-    n_workers : int, default=1
-        Repetitions at a time.
-    progress : callable, optional
-        Called with the share of the work done, from 0 to 1, and what is done next.
-
-    Returns
-    -------
-    ExtensionCurve
+    A repetition is a random choice of hidden points, and of training sets beside them.
     """
     scale, names = map_size(data.Y), list(methods())
     found = np.empty((n_repeats, len(sizes), len(names), 3))
@@ -198,8 +166,7 @@ def run(
             found[repeat, at] = rows
             chosen[at][choice] = chosen[at].get(choice, 0) + 1
             if progress is not None:
-                what = f"Fig. 7.3: {sizes[at]} training points"
-                progress(float(cost[done] / cost[-1]), what)
+                progress(float(cost[done] / cost[-1]), f"Fig. 7.3: {sizes[at]} training points")
     found[..., :2] /= scale
     curves = [
         Curve(
@@ -210,10 +177,10 @@ def run(
     ]  # fmt: skip
     winners = _winners(sizes, curves)
     short = _shortfalls(winners, names, found[..., 0])
-    n, distinct = len(data.X), len(np.unique(data.X, axis=0))
     return ExtensionCurve(
-        n, distinct, n_hidden, n_repeats, list(sizes), curves, winners, short, chosen
-    )
+        len(data.X), len(np.unique(data.X, axis=0)), n_hidden, n_repeats, list(sizes), curves,
+        winners, short, chosen,
+    )  # fmt: skip
 
 
 def _trial(data: TrafficMap, size: int, n_hidden: int, repeat: int) -> tuple[Array, str]:
@@ -253,8 +220,6 @@ def _shortfalls(winners: Sequence[Winner], names: Sequence[str], found: Array) -
     for at, winner in enumerate(winners):
         ours, best = found[:, at, auto], found[:, at, names.index(winner.method)]
         if winner.method != AUTO:
-            wins = int((ours < best).sum())
-            short.append(
-                Shortfall(winner.size, float(ours.mean()), winner.method, winner.error, wins)
-            )
+            mean, wins = float(ours.mean()), int((ours < best).sum())
+            short.append(Shortfall(winner.size, mean, winner.method, winner.error, wins))
     return short

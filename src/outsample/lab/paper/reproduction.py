@@ -1,27 +1,23 @@
 """What `outsample reproduce` does: run the paper's Section 7 whole, write figures and a page."""
 
 import json
-import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from outsample.lab.environment import versions
+from outsample.lab.json_records import plain, read_record, restored
 from outsample.lab.paper import complexity, extension_curve, sphere_orders, traffic_day
 from outsample.lab.paper.page import write_report
+from outsample.lab.paper.reproduction_results import Data, Results
+from outsample.lab.progress import Progress, Teller
 from outsample.report.page import check_writable, write_file
 
-if TYPE_CHECKING:
-    from rich.table import Table as RichTable
-
-__all__ = ["FULL", "QUICK", "Reproduction", "Size", "run_reproduction", "summary_tables"]
-
-Progress = Callable[[float, str], None]
+PathLike = str | os.PathLike[str]
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 CITATION = (
@@ -37,9 +33,12 @@ SIMULATED = (
     "Simulated: no DARPA files were found, so the traffic was made up by a simulator. Its figures"
     " say nothing about real traffic."
 )
-DIGITS = 9
-"""Significant digits in the file."""
 N_WORKERS = 2
+WEIGHTS = {
+    "full": {"data": 4, "sphere": 9, "curve": 200, "traffic": 6, "complexity": 15, "page": 5},
+    "quick": {"data": 4, "sphere": 8, "curve": 12, "traffic": 6, "complexity": 4, "page": 5},
+}
+"""Rough seconds of each part, for the time left."""
 
 
 class Size(NamedTuple):
@@ -73,13 +72,14 @@ QUICK = Size(
 class Reproduction(NamedTuple):
     """What was found, and the files that show it."""
 
-    results: dict[str, Any]
+    results: Results
+    """As its file holds them: numbers with nine digits."""
     seconds: float
     files: list[Path]
 
 
 def run_reproduction(
-    out_dir: str | os.PathLike[str],
+    out_dir: PathLike,
     *,
     folder: Path | None = None,
     size: Size = FULL,
@@ -87,164 +87,36 @@ def run_reproduction(
 ) -> Reproduction:
     """Run every experiment of Section 7 and write ``results.json`` and ``report.html``.
 
-    Parameters
-    ----------
-    out_dir : path-like
-        Folder of the files, made if missing.
-    folder : Path, optional
-        Where the data files are; without them traffic is simulated, and labelled so.
-    size : Size, default=FULL
-        `QUICK` takes less than a minute.
-    progress : callable, optional
-        Called with the share of the work done, from 0 to 1, and what is done next.
-
-    Returns
-    -------
-    Reproduction
-
-    Raises
-    ------
-    OSError
-        If the folder cannot be written; found out before the work begins.
+    Without data files in `folder` traffic is simulated, and labelled so. OSError if the folder
+    cannot be written; found out before the work begins.
     """
     check_writable(out_dir)
     begin = perf_counter()
+    teller = Teller(progress, WEIGHTS.get(size.name, WEIGHTS["quick"]))
     with threadpool_limits(1):  # repetitions run side by side, and times are of one thread
-        found = _run(folder, size, _Teller(progress, size))
+        found = _run(folder, size, teller)
     seconds = perf_counter() - begin
-    results = plain(_frame(size, seconds) | found)
-    text = json.dumps(results, indent=1, allow_nan=False) + "\n"
+    told = plain(found._replace(seconds=seconds))
+    text = json.dumps(told, indent=1, allow_nan=False) + "\n"
     files = [write_file(Path(out_dir) / "results.json", text.encode())]
+    results = restored(Results, told)  # so that a page drawn again from the file is the same
     files.append(write_report(out_dir, results))
     if progress is not None:
         progress(1.0, "done")
     return Reproduction(results, seconds, files)
 
 
-def plain(value: Any) -> Any:
-    """Return records as dicts and arrays as lists, numbers rounded, ready for JSON.
-
-    Parameters
-    ----------
-    value : object
-        Records, dicts, sequences, arrays, numbers, strings.
-
-    Returns
-    -------
-    object
-        What is not finite becomes None.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from outsample.lab.paper.reproduction import plain
-    >>> plain({"a": np.array([0.1 + 0.2, np.inf]), "b": (True, np.int64(3))})
-    {'a': [0.3, None], 'b': [True, 3]}
-    """
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        value = value._asdict()
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, float):
-        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
-    return value
+def draw_again(results_file: PathLike, out_dir: PathLike) -> Reproduction:
+    """Write ``report.html`` from a ``results.json`` alone; ValueError if the file is no such."""
+    begin = perf_counter()
+    results = read_record(Results, results_file)
+    check_writable(out_dir)
+    files = [write_report(out_dir, results)]
+    return Reproduction(results, perf_counter() - begin, files)
 
 
-def summary_tables(results: dict[str, Any]) -> "list[RichTable]":
-    """Lay out for a terminal: Table 7.1, the lowest curves of Fig. 7.3, and the areas.
-
-    Parameters
-    ----------
-    results : dict
-        What `run_reproduction` found.
-
-    Returns
-    -------
-    list of rich.table.Table
-    """
-    made_up = " (simulated)" if results["data"]["simulated"] else ""
-    sphere_rows = [
-        [row["title"], str(row["n_points"]), f"{row['error']:.2e}", f"{row['spread']:.0e}",
-         _number(row["paper"], ".2e")]
-        for row in results["sphere"]["table"]
-    ]  # fmt: skip
-    return [
-        _rich("Table 7.1: mean error", ["Method", "points", "ours", "±", "paper"], sphere_rows),
-        _rich(
-            f"Fig. 7.3: error over the size of the map{made_up}",
-            ["Lowest", "training points", "error", "PCAExtension()"],
-            _curve_rows(results["extension_curve"]),
-        ),
-        _rich(
-            f"Fig. 7.6: area under the ROC curve{made_up}",
-            ["Score", "minutes", "all labelled", "loud", "labelled / mean", "paper"],
-            [
-                [score["name"], trial["name"], _number(score["auc"], ".3f"),
-                 _number(score["auc_loud"], ".3f"), _number(score["best_ratio"], ".3g"),
-                 _number(score["paper_ratio"], ".3g")]
-                for trial in results["traffic_day"]["trials"]
-                for score in trial["scores"]
-            ],
-        ),
-    ]  # fmt: skip
-
-
-def _curve_rows(curve: dict[str, Any]) -> list[list[str]]:
-    titles = {one["method"]: one["title"] for one in curve["curves"]}
-    ours = next(one for one in curve["curves"] if one["method"] == extension_curve.AUTO)
-    return [
-        [titles[best["method"]], str(best["size"]), f"{best['error']:.4f}", f"{error:.4f}"]
-        for best, error in zip(curve["winners"], ours["errors"], strict=True)
-    ]
-
-
-def _number(value: float | None, form: str) -> str:
-    return "-" if value is None else f"{value:{form}}"
-
-
-def _rich(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> "RichTable":
-    from rich.box import SIMPLE
-    from rich.table import Table as RichTable
-
-    table = RichTable(title=title, title_justify="left", box=SIMPLE, pad_edge=False)
-    for at, word in enumerate(header):
-        table.add_column(word, justify="right" if at else "left")
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-class _Teller:
-    """Turns the progress of each experiment into that of the whole; weights are rough seconds."""
-
-    WEIGHTS: dict[str, dict[str, float]] = {  # noqa: RUF012
-        "full": {"data": 4, "sphere": 9, "curve": 200, "traffic": 6, "complexity": 15, "page": 5},
-        "quick": {"data": 4, "sphere": 8, "curve": 12, "traffic": 6, "complexity": 4, "page": 5},
-    }
-
-    def __init__(self, progress: Progress | None, size: Size) -> None:
-        self.progress, self.done = progress, 0.0
-        self.weights = self.WEIGHTS.get(size.name, self.WEIGHTS["quick"])
-        self.total = sum(self.weights.values())
-
-    def part(self, name: str) -> Progress:
-        """Return the progress callback of one experiment; those before it are done."""
-        begin, weight = self.done, self.weights[name]
-        self.done += weight
-
-        def tell(share: float, what_next: str) -> None:
-            if self.progress is not None:
-                self.progress((begin + share * weight) / self.total, what_next)
-
-        return tell
-
-
-def _run(folder: Path | None, size: Size, teller: _Teller) -> dict[str, Any]:
-    """Run all experiments; each is told with its parameters and the seconds it took."""
+def _run(folder: Path | None, size: Size, teller: Teller) -> Results:
+    """Run all experiments, and tell with what they were run."""
     tell = teller.part("data")
     tell(0.0, "features from connections")
     source = traffic_day.load_days(folder)
@@ -262,57 +134,41 @@ def _run(folder: Path | None, size: Size, teller: _Teller) -> dict[str, Any]:
     day = _timed(traffic_day.run, source, size.n_minutes, progress=teller.part("traffic"))
     cost = _timed(complexity.run, size.scales, progress=teller.part("complexity"))
     teller.part("page")(0.0, "report")
-    simulated = source.day.simulated
-    return {
-        "data": {
-            "simulated": simulated,
-            "notice": SIMULATED if simulated else None,
-            "not_public": NOT_PUBLIC,
-            "source": "simulated traffic" if simulated else "DARPA 1998",
-            "features": source.features,
-            "map_day": str(source.day.days[0]),
-            "new_day": str(source.new_day.days[0]),
-        },
-        "sphere": ball,
-        "extension_curve": curve,
-        "traffic_day": day,
-        "complexity": cost,
-    }
+    seeds = {
+        "sphere": list(range(size.n_seeds)), "extension_curve": list(range(size.n_repeats)),
+        "complexity": 0, "simulated traffic": 0,
+    }  # fmt: skip
+    return Results(
+        CITATION, size.name, _parameters(size), seeds, versions(PACKAGES), 0.0, _data(source),
+        sphere=ball, extension_curve=curve, traffic_day=day, complexity=cost,
+    )  # fmt: skip
 
 
-def _timed(experiment: Callable[..., Any], *arguments: Any, progress: Progress) -> dict[str, Any]:
-    """Run one experiment; return its fields and the seconds it took."""
+def _timed(experiment: Callable[..., Any], *arguments: Any, progress: Progress) -> Any:
+    """Run one experiment; return its record with the seconds it took."""
     begin = perf_counter()
-    found: dict[str, Any] = experiment(*arguments, progress=progress)._asdict()
-    return found | {"seconds": perf_counter() - begin}
+    found = experiment(*arguments, progress=progress)
+    return found._replace(seconds=perf_counter() - begin)
 
 
-def _frame(size: Size, seconds: float) -> dict[str, Any]:
-    """Return what is told of the run itself."""
-    return {
-        "paper": CITATION,
-        "size": size.name,
-        "parameters": {
-            **size._asdict(),
-            "scales": size.scales._asdict(),
-            "sphere": {
-                "radius": f"{sphere_orders.RADIUS} grid steps",
-                "tangent_radius": "1.5 grid steps",
-                "curvature": 2,
-                "n_neighbors of orders 1 and 2": sphere_orders.NEIGHBORS,
-                "K": sphere_orders.LIPSCHITZ,
-            },
-            "diffusion_map": "DiffusionMaps(n_components=5), log(1 + x), standardised",
-            "extension_curve": "all methods with their defaults; the paper's weights with order 0"
-            " and squared loss, neighbours by leave-one-out",
-            "traffic_day": "PCAExtension(weighting='tangent', order=0, loss='squared')",
+def _data(source: traffic_day.Source) -> Data:
+    simulated = source.day.simulated
+    notice, name = (SIMULATED, "simulated traffic") if simulated else (None, "DARPA 1998")
+    map_day, new_day = str(source.day.days[0]), str(source.new_day.days[0])
+    return Data(simulated, notice, NOT_PUBLIC, name, source.features, map_day, new_day)
+
+
+def _parameters(size: Size) -> dict[str, Any]:
+    return size._asdict() | {
+        "sphere": {
+            "radius": f"{sphere_orders.RADIUS} grid steps",
+            "tangent_radius": "1.5 grid steps",
+            "curvature": 2,
+            "n_neighbors of orders 1 and 2": sphere_orders.NEIGHBORS,
+            "K": sphere_orders.LIPSCHITZ,
         },
-        "seeds": {
-            "sphere": list(range(size.n_seeds)),
-            "extension_curve": list(range(size.n_repeats)),
-            "complexity": 0,
-            "simulated traffic": 0,
-        },
-        "versions": versions(PACKAGES),
-        "seconds": seconds,
+        "diffusion_map": "DiffusionMaps(n_components=5), log(1 + x), standardised",
+        "extension_curve": "all methods with their defaults; the paper's weights with order 0"
+        " and squared loss, neighbours by leave-one-out",
+        "traffic_day": "PCAExtension(weighting='tangent', order=0, loss='squared')",
     }

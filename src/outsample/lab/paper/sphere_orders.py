@@ -5,7 +5,7 @@ O(h^(order + 1)) on a smooth map sampled at step h; here that is measured, besid
 Theorem 5.1, the one that we prove instead, and the certificate of each single placement.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,15 +16,10 @@ from outsample.lab.datasets import Sphere, random_angles, sphere_map
 from outsample.lab.datasets import sphere as sphere_grid
 from outsample.lab.demo import sphere_table as sphere
 from outsample.lab.methods import TITLES, errors
+from outsample.lab.progress import Progress
 from outsample.trust.bounds import a_priori_bound
 
-__all__ = [
-    "LIPSCHITZ", "Convergence", "Figure", "OrderCurve", "Placed", "SphereOrders", "TableRow",
-    "convergence", "figure", "run", "slope", "table",
-]  # fmt: skip
-
 Array = NDArray[np.float64]
-Progress = Callable[[float, str], None]
 
 LIPSCHITZ = 1.0
 """K of the sphere's map: a step of one radian never moves the image by more."""
@@ -114,6 +109,7 @@ class SphereOrders(NamedTuple):
     """How many of the paper's numbers are reached, and how many it prints for these grids."""
     figure: Figure
     convergence: Convergence
+    seconds: float = 0.0
 
 
 def run(
@@ -125,20 +121,8 @@ def run(
 ) -> SphereOrders:
     """Measure the table, place the figure's points, and follow errors from grid to grid.
 
-    Parameters
-    ----------
-    n_per_axis : sequence of int, default=(30, 50)
-        Grids of the table; the first is also the figure's.
-    grids : sequence of int
-        Grids of the convergence.
-    n_new, n_seeds : int
-        New points of one seed, and draws of them.
-    progress : callable, optional
-        Called with the share of the work done, from 0 to 1, and what is done next.
-
-    Returns
-    -------
-    SphereOrders
+    `n_per_axis` are the grids of the table, the first is also the figure's; `grids` those of the
+    convergence; `n_seeds` draws of `n_new` points each.
     """
     tell = progress or (lambda share, what: None)
     tell(0.0, "sphere: Table 7.1")
@@ -152,32 +136,15 @@ def run(
 def polynomial(order: int, step: float) -> PCAExtension:
     """Return an unfitted extension of one order for a grid of this step; order 0 is the paper's."""
     return PCAExtension(
-        n_neighbors=NEIGHBORS if order else "auto",
-        radius=RADIUS * step,
-        weighting="distance",
-        order=order,
-        loss="squared",
-        lipschitz=LIPSCHITZ,
-    )
+        n_neighbors=NEIGHBORS if order else "auto", radius=RADIUS * step, weighting="distance",
+        order=order, loss="squared", lipschitz=LIPSCHITZ,
+    )  # fmt: skip
 
 
 def table(
     n_per_axis: Sequence[int] = (30, 50), n_new: int = 100, n_seeds: int = 8
 ) -> list[TableRow]:
-    """Return Table 7.1 with rows for orders 1 and 2.
-
-    Parameters
-    ----------
-    n_per_axis : sequence of int, default=(30, 50)
-        Grids, by points on an axis.
-    n_new, n_seeds : int
-        New points of one seed, and draws of them.
-
-    Returns
-    -------
-    list of TableRow
-        For each grid the reference, the paper's three weightings, the defaults, orders 1 and 2.
-    """
+    """Return Table 7.1: the reference, the paper's weightings, the defaults, orders 1 and 2."""
     rows = []
     for size in n_per_axis:
         for row in sphere.run((size,), n_new, n_seeds):
@@ -197,17 +164,7 @@ def met(rows: Sequence[TableRow]) -> tuple[int, int]:
 
 
 def figure(n_per_axis: int = 30, n_new: int = 100, seed: int = 0) -> Figure:
-    """Place one draw of new points by the paper's three weightings, order 2 and the defaults.
-
-    Parameters
-    ----------
-    n_per_axis, n_new, seed : int
-        The grid and the draw.
-
-    Returns
-    -------
-    Figure
-    """
+    """Place one draw of new points by the paper's three weightings, order 2 and the defaults."""
     data, new = sphere_grid(n_per_axis), random_angles(n_new, seed)
     truth = sphere_map(new)
     listed = {name: one for name, one in sphere.methods(data.step).items() if hasattr(one, "place")}
@@ -223,23 +180,9 @@ def figure(n_per_axis: int = 30, n_new: int = 100, seed: int = 0) -> Figure:
 
 
 def convergence(grids: Sequence[int] = GRIDS, n_new: int = 100, n_seeds: int = 8) -> Convergence:
-    """Follow the errors of orders 0, 1 and 2 from coarse grids to fine ones.
+    """Follow the errors of orders 0, 1 and 2 from coarse grids to fine ones: O(h^(order + 1)).
 
-    Parameters
-    ----------
-    grids : sequence of int
-        Grids, by points on an axis.
-    n_new, n_seeds : int
-        New points of one seed, and draws of them.
-
-    Returns
-    -------
-    Convergence
-
-    Examples
-    --------
-    >>> from outsample.lab.paper import sphere_orders
-    >>> found = sphere_orders.convergence((12, 24), n_new=50, n_seeds=2)
+    >>> found = convergence((12, 24), n_new=50, n_seeds=2)
     >>> [round(curve.slope) for curve in found.orders]
     [1, 2, 3]
     """
@@ -254,19 +197,6 @@ def convergence(grids: Sequence[int] = GRIDS, n_new: int = 100, n_seeds: int = 8
 def slope(steps: Array, values: Array) -> float:
     """Return the exponent p of the power law ``values ~ steps^p``, by least squares on logarithms.
 
-    Parameters
-    ----------
-    steps, values : ndarrays of shape (s,)
-        Positive numbers.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from outsample.lab.paper.sphere_orders import slope
     >>> round(slope(np.array([1.0, 2.0, 4.0]), np.array([3.0, 12.0, 48.0])), 6)
     2.0
     """
@@ -281,18 +211,13 @@ def _curve(
     means = np.array([off.mean(axis=1) for off, _ in found])
     held = float(np.mean([off <= bound for off, bound in found]))
     mean, fine = means.mean(axis=1), min(len(steps) // 2, len(steps) - 2)
+    title = "The paper's: a local constant" if order == 0 else ORDER_TITLES[order]
+    largest = np.array([off.max() for off, _ in found])
+    certificate = np.array([bound.mean() for _, bound in found])
     return OrderCurve(
-        order,
-        "The paper's: a local constant" if order == 0 else ORDER_TITLES[order],
-        mean,
-        means.std(axis=1),
-        np.array([off.max() for off, _ in found]),
-        slope(steps, mean),
-        slope(steps[fine:], mean[fine:]),
-        order + 1,
-        np.array([bound.mean() for _, bound in found]),
-        held,
-    )
+        order, title, mean, means.std(axis=1), largest, slope(steps, mean),
+        slope(steps[fine:], mean[fine:]), order + 1, certificate, held,
+    )  # fmt: skip
 
 
 def _measure(estimator: Any, data: Sphere, n_new: int, n_seeds: int) -> tuple[Array, Array]:

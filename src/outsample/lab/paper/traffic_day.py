@@ -9,7 +9,6 @@ trial, every other normal minute of 20 July is kept back and shown together with
 attacks, which is nearer to the paper's picture: one strange minute in an ordinary day.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
@@ -21,29 +20,18 @@ from sklearn.metrics import roc_auc_score
 
 from outsample import DiffusionMaps, NoveltyDetector, NystroemExtension, PCAExtension
 from outsample.lab.novelty.splits import standardise
-from outsample.lab.traffic.days import (
-    FEATURES,
-    Traffic,
-    load_connections,
-    load_minutes,
-    log_features,
-    simulate_traffic,
-)
-
-__all__ = [
-    "PAPER_LABELLED", "PAPER_MEAN", "DayMap", "FeatureCheck", "Minute", "Score", "Source",
-    "TrafficDay", "Trial", "load_days", "run",
-]  # fmt: skip
+from outsample.lab.progress import Progress
+from outsample.lab.traffic.days import Traffic, log_features, simulate_traffic
+from outsample.lab.traffic.features import FEATURES
+from outsample.lab.traffic.loud import LOUD_CONNECTIONS, loud_by_any_attack
+from outsample.lab.traffic.recorded import load_connections, load_minutes
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-Progress = Callable[[float, str], None]
 
 MAP_DAY, NEW_DAY = "1998-07-20", "1998-07-22"
 SIMULATED_MAP_DAY, SIMULATED_NEW_DAY = "simulated-2", "simulated-3"
 N_COMPONENTS = 5
-LOUD_CONNECTIONS = 100
-"""Minutes with at least so many connections of an attack are loud."""
 N_NAMED = 5
 """Most abnormal minutes that are named."""
 PAPER_LABELLED, PAPER_MEAN = 2.72e-7, 6.21e-10
@@ -160,19 +148,13 @@ class TrafficDay(NamedTuple):
     trials: list[Trial]
     """The new day; the map's day with half of its normal minutes kept back; the new day again,
     by all minutes of the map's day, its attacks too, as the paper has it."""
+    seconds: float = 0.0
 
 
 def load_days(folder: Path | None = None) -> Source:
     """Build the features of both days from the connections, and compare with the ready table.
 
-    Parameters
-    ----------
-    folder : Path, optional
-        Where ``darpa98/`` is; without it, or without files in it, both days are simulated.
-
-    Returns
-    -------
-    Source
+    Without a folder, or without files in its ``darpa98/``, both days are simulated.
     """
     begin = perf_counter()
     raw, ready = (
@@ -197,24 +179,10 @@ def load_days(folder: Path | None = None) -> Source:
 def run(
     source: Source, n_minutes: int | None = None, progress: Progress | None = None
 ) -> TrafficDay:
-    """Make the map, place the new minutes, and judge them.
-
-    Parameters
-    ----------
-    source : Source
-        The two days.
-    n_minutes : int, optional
-        Only the first minutes of each day; all by default.
-    progress : callable, optional
-        Called with the share of the work done, from 0 to 1, and what is done next.
-
-    Returns
-    -------
-    TrafficDay
-    """
+    """Make the map, place the new minutes, and judge them; by default all minutes of each day."""
     tell = progress or (lambda share, what: None)
     tell(0.0, "Fig. 7.4: map of a day")
-    day, new_day = (_first(one, n_minutes) for one in source[:2])
+    day, new_day = (one.rows(slice(n_minutes)) for one in source[:2])
     (X,) = standardise(log_features(day.X))
     Y = DiffusionMaps(n_components=N_COMPONENTS).fit_transform(X)
     shown = DayMap(_name(day), day.times.tolist(), day.attacks.tolist(), Y)
@@ -224,7 +192,7 @@ def run(
     trials = []
     for share, name, title, learned, new in (
         (0.3, "new day", over, normal, new_day),
-        (0.6, "same day", f"Minutes of {_name(day)} kept back", kept, _rows(day, ~kept)),
+        (0.6, "same day", f"Minutes of {_name(day)} kept back", kept, day.rows(~kept)),
         (0.8, "new day, all learned", f"{over}, attacks learned", normal | True, new_day),
     ):
         tell(share, f"Fig. 7.5 and 7.6: {name}")
@@ -239,28 +207,20 @@ def _trial(name: str, title: str, day: Traffic, Y: Array, learned: Mask, new: Tr
     extension = PCAExtension(weighting="tangent", order=0, loss="squared").fit(X, images)
     placed = extension.place(X_new)
     detector = NoveltyDetector(clone(extension)).fit(X, images)
-    loud = new.n_attack >= LOUD_CONNECTIONS
+    loud = loud_by_any_attack(new.n_attack)
     values = {
         "residual": np.sqrt(placed.residual),
         "dispersion": np.sqrt(placed.dispersion),
         "abnormality": np.asarray(detector.abnormality(X_new)),
         "p_value": np.asarray(detector.p_values(X_new)),
     }
+    trained_on = f"{_name(day)}, {'all' if learned.all() else 'normal'} minutes"
     return Trial(
-        name,
-        title,
-        f"{_name(day)}, {'all' if learned.all() else 'normal'} minutes",
-        len(X),
-        extension.n_neighbors_,
-        _name(new),
-        new.times.tolist(),
-        new.attacks.tolist(),
-        new.n_attack,
-        loud,
-        NystroemExtension().fit(X, images).transform(X_new),
-        placed.coordinates,
+        name, title, trained_on, len(X), extension.n_neighbors_, _name(new), new.times.tolist(),
+        new.attacks.tolist(), new.n_attack, loud,
+        NystroemExtension().fit(X, images).transform(X_new), placed.coordinates,
         [_score(key, found, new, loud) for key, found in values.items()],
-    )
+    )  # fmt: skip
 
 
 def _score(name: str, values: Array, new: Traffic, loud: Mask) -> Score:
@@ -279,24 +239,18 @@ def _score(name: str, values: Array, new: Traffic, loud: Mask) -> Score:
 
     top = np.argsort(-strangeness, kind="stable")[:N_NAMED]
     labelled = np.flatnonzero(loud if loud.any() else strange)
-    ratios = [] if ratio is None else ratio[labelled].tolist()
-    squares = (
-        [] if ratio is None else (values[labelled] ** 2 / (values[~strange] ** 2).mean()).tolist()
-    )
+    ratios, squares = [], []
+    if ratio is not None:
+        ratios = ratio[labelled].tolist()
+        squares = (values[labelled] ** 2 / (values[~strange] ** 2).mean()).tolist()
     paper = (PAPER_LABELLED, PAPER_MEAN, PAPER_LABELLED / PAPER_MEAN) if is_m else (None,) * 3
+    told = loud | ~strange
     return Score(
-        name,
-        TITLES[name],
-        values,
-        mean,
-        _area(strange, strangeness),
-        _area(loud[loud | ~strange], strangeness[loud | ~strange]),
-        [minute(int(row)) for row in top],
-        [minute(int(row)) for row in labelled],
-        max(ratios, default=None),
-        max(squares, default=None),
-        *paper,
-    )
+        name, TITLES[name], values, mean, _area(strange, strangeness),
+        _area(loud[told], strangeness[told]), [minute(int(row)) for row in top],
+        [minute(int(row)) for row in labelled], max(ratios, default=None),
+        max(squares, default=None), *paper,
+    )  # fmt: skip
 
 
 def _area(strange: Mask, scores: Array) -> float | None:
@@ -312,15 +266,6 @@ def _compare(built: Traffic, table: Traffic) -> tuple[float, bool]:
         raise ValueError("the list of connections and the ready table have different minutes")
     agree = np.array_equal(built.n_attack, table.n_attack)
     return float(np.abs(built.X - table.X).max()), bool(agree)
-
-
-def _first(day: Traffic, n_minutes: int | None) -> Traffic:
-    return day if n_minutes is None else _rows(day, np.arange(len(day.X)) < n_minutes)
-
-
-def _rows(day: Traffic, mask: Mask) -> Traffic:
-    """Return some minutes of a day."""
-    return day._replace(**{name: getattr(day, name)[mask] for name in day._fields[:-1]})
 
 
 def _name(day: Traffic) -> str:

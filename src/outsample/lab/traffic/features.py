@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DAY_LENGTH", "FEATURES", "Connection", "MinuteTable", "minute_table"]
-
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -19,21 +17,10 @@ Connection = tuple[int, str, str, str, int]
 """Stamp (a minute number; a day is `DAY_LENGTH` of them), source, destination, label, how many."""
 
 FEATURES = (
-    "n_conn",
-    "n_src",
-    "n_dst",
-    "n_pair",
-    "max_conn_per_src",
-    "max_conn_per_dst",
-    "max_conn_per_pair",
-    "max_fanout",
-    "max_fanin",
-    "src_entropy",
-    "dst_entropy",
-    "n_inbound",
-    "n_outbound",
-    "n_dst_inside",
-)
+    "n_conn", "n_src", "n_dst", "n_pair", "max_conn_per_src", "max_conn_per_dst",
+    "max_conn_per_pair", "max_fanout", "max_fanin", "src_entropy", "dst_entropy", "n_inbound",
+    "n_outbound", "n_dst_inside",
+)  # fmt: skip
 DAY_LENGTH = 24 * 60
 INSIDE = "172.016."
 NORMAL = "-"
@@ -63,27 +50,11 @@ class _Ends(NamedTuple):
 
 
 def minute_table(connections: Iterable[Connection]) -> MinuteTable:
-    r"""Count connections by the minute.
+    """Count connections by the minute; rows in order of time, of no connections no rows.
 
-    Parameters
-    ----------
-    connections : iterable of (int, str, str, str, int)
-        Stamp, source address, destination address, label, and how many such connections.
-        Addresses of 172.016.* are inside; label ``"-"`` is normal.
-
-    Returns
-    -------
-    MinuteTable
-        Rows in order of time; of no connections, no rows.
-
-    Notes
-    -----
     An entropy is that of the connections' sources or destinations within the minute, in bits:
-    :math:`-\sum_i p_i \log_2 p_i` with :math:`p_i` the share of address i.
+    -sum_i p_i log2 p_i with p_i the share of address i.
 
-    Examples
-    --------
-    >>> from outsample.lab.traffic.features import FEATURES, minute_table
     >>> inside, outside, other = "172.016.112.020", "192.000.002.010", "192.000.002.011"
     >>> table = minute_table([
     ...     (480, inside, outside, "-", 2), (480, inside, other, "-", 2),
@@ -91,19 +62,15 @@ def minute_table(connections: Iterable[Connection]) -> MinuteTable:
     ... ])
     >>> table.X[:, FEATURES.index("n_conn")].tolist(), table.attacks.tolist()
     ([4.0, 0.0, 9.0], ['', '', 'pod:9'])
-    >>> table.X[0, [FEATURES.index("max_fanout"), FEATURES.index("dst_entropy")]].tolist()
-    [2.0, 1.0]
     """
     addresses: dict[str, int] = {}
     labels = {NORMAL: 0}
+
+    def number(address: str) -> int:
+        return addresses.setdefault(address, len(addresses))
+
     encoded = (
-        (
-            stamp,
-            addresses.setdefault(source, len(addresses)),
-            addresses.setdefault(destination, len(addresses)),
-            labels.setdefault(label, len(labels)),
-            n,
-        )
+        (stamp, number(source), number(destination), labels.setdefault(label, len(labels)), n)
         for stamp, source, destination, label, n in connections
     )
     cells = np.fromiter(encoded, dtype=CELL)
@@ -111,13 +78,12 @@ def minute_table(connections: Iterable[Connection]) -> MinuteTable:
     row = np.searchsorted(stamps, cells["stamp"])
     inside = np.array([address.startswith(INSIDE) for address in addresses], dtype=bool)
     attack = cells["label"] > 0
+    n, label = cells["n"], cells["label"]
     return MinuteTable(
         stamps,
-        _features(row, cells["source"], cells["destination"], cells["n"], inside, len(stamps)),
-        _attack_texts(
-            row[attack], cells["label"][attack], cells["n"][attack], list(labels), stamps
-        ),
-        np.bincount(row, cells["n"] * attack, len(stamps)).astype(np.int64),
+        _features(row, cells["source"], cells["destination"], n, inside, len(stamps)),
+        _attack_texts(row[attack], label[attack], n[attack], list(labels), stamps),
+        np.bincount(row, n * attack, len(stamps)).astype(np.int64),
     )
 
 

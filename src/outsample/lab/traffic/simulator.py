@@ -11,8 +11,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-__all__ = ["SIMULATED_DAYS", "simulated_connections"]
-
 Day = Counter[tuple[str, str, int, str]]
 Attack = Callable[[np.random.Generator, Day, int], None]
 
@@ -169,49 +167,23 @@ ATTACKS: dict[str, Attack] = {
 SCRIPTS: dict[str, dict[int, str]] = {
     "simulated-1": {},
     "simulated-2": {
-        79: "break-in multihop",
-        171: "portsweep",
-        409: "pod",
-        488: "teardrop",
-        526: "break-in syslog",
-        552: "break-in ps",
-        553: "break-in ps",
+        79: "break-in multihop", 171: "portsweep", 409: "pod", 488: "teardrop",
+        526: "break-in syslog", 552: "break-in ps", 553: "break-in ps",
     },
     "simulated-3": {
-        40: "small smurf",
-        130: "neptune",
-        200: "slow portsweep",
-        240: "smurf",
-        300: "ipsweep",
-        350: "slow ipsweep",
-        430: "satan",
-        500: "pod",
-        560: "teardrop",
-        610: "break-in ps",
+        40: "small smurf", 130: "neptune", 200: "slow portsweep", 240: "smurf", 300: "ipsweep",
+        350: "slow ipsweep", 430: "satan", 500: "pod", 560: "teardrop", 610: "break-in ps",
     },
-}
+}  # fmt: skip
 SIMULATED_DAYS = tuple(SCRIPTS)
 
 
 def simulated_connections(day: str, seed: int = 0) -> Day:
-    """Return the connections of one made-up day.
+    """Return how many connections a made-up day has of each kind.
 
-    Parameters
-    ----------
-    day : str
-        One of `SIMULATED_DAYS`: ``"simulated-1"`` has no attacks, ``"simulated-2"`` has seven
-        minutes of them, ``"simulated-3"`` has floods and sweeps.
-    seed : int, default=0
-        Equal seeds give equal days; every day draws from numbers of its own.
+    Keys are (source, destination, minute from 08:00, label); label ``"-"`` is normal. Equal seeds
+    give equal days; every day draws from numbers of its own.
 
-    Returns
-    -------
-    Counter
-        Connections by (source, destination, minute from 08:00, label); label ``"-"`` is normal.
-
-    Examples
-    --------
-    >>> from outsample.lab.traffic.simulator import simulated_connections
     >>> day = simulated_connections("simulated-2")
     >>> sorted({label for _, _, _, label in day})
     ['-', 'multihop', 'pod', 'portsweep', 'ps', 'syslog', 'teardrop']

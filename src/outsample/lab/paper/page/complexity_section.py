@@ -1,92 +1,73 @@
 """Section 6 on the page: how times grow with each size."""
 
-from typing import Any
+import math
 
+from outsample.lab.paper.complexity import Complexity, Growth, Placing
 from outsample.lab.paper.page.viewer import Part
 from outsample.lab.paper.page.wording import ABSENT, number
 from outsample.plots.canvas import FAINT
 from outsample.plots.curves import STYLES, Curve, curve_chart
 from outsample.report.page import Picture, Section, Table
 
-__all__ = ["complexity_parts"]
-
 STEPS = {"fit": "fitting", "place": "placing a point", "search": "neighbour search of a point"}
 
 
-def complexity_parts(found: dict[str, Any], drawing: bool) -> list[Part]:
-    """Return the section on complexity.
-
-    Parameters
-    ----------
-    found : dict
-        ``results["complexity"]``.
-    drawing : bool
-        Whether there is matplotlib to draw with.
-
-    Returns
-    -------
-    list of Part
-    """
-    base = ", ".join(f"{key} = {value}" for key, value in found["base"].items())
+def complexity_part(found: Complexity, drawing: bool) -> Part:
+    """Return the section on complexity, with pictures if there is matplotlib to draw with."""
+    base = ", ".join(f"{key} = {value}" for key, value in found.base.items())
     words = [
-        f"In the paper: orders of growth, without times. {found['statement']}",
+        f"In the paper: orders of growth, without times. {found.statement}",
         f"Here: one of the sizes grows while the others stay at {base}; points lie near a surface"
-        f" of dimension {found['latent_dimension']}. Least of {found['repeats']} runs, a point"
-        f" being the mean over {found['n_queries']}, on one thread.",
+        f" of dimension {found.latent_dimension}. Least of {found.repeats} runs, a point"
+        f" being the mean over {found.n_queries}, on one thread.",
         "Reading: over so short a range a measured exponent is a rough figure. It is below the"
         " order where fixed costs still count, as with small k and d.",
-        _placing(found["placing"]),
+        _placing(found.placing),
     ]
     table = Table(
         ["Step", "Size", "From – to", "First time, s", "Last time, s", "Exponent measured",
          "Order expected here", "Order in the paper"],
-        [_row(one) for one in found["growths"]],
+        [_row(one) for one in found.growths],
         "Exponent: slope of time against size on logarithmic scales, over the larger sizes.",
     )  # fmt: skip
     shown = [step for step in ("fit", "place") if _of(found, step)] if drawing else []
     pictures = [_chart(found, step) for step in shown]
-    return [Part(Section("Section 6: how the work grows", words, [table], pictures))]
+    return Part(Section("Section 6: how the work grows", words, [table], pictures))
 
 
-def _placing(one: dict[str, Any]) -> str:
+def _placing(one: Placing) -> str:
     """Say what error bars, certificates and distances from the manifold cost."""
-    setting = ", ".join(f"{key} = {value}" for key, value in one["setting"].items())
-    all_of_it, alone = one["seconds"]["place"], one["seconds"]["transform"]
+    setting = ", ".join(f"{key} = {value}" for key, value in one.setting.items())
+    all_of_it, alone = one.seconds["place"], one.seconds["transform"]
     return (
         f"All that place reports, with {setting}, takes {1e6 * all_of_it:.0f} µs a point; the"
         f" coordinates alone take {1e6 * alone:.0f} µs, a ratio of {all_of_it / alone:.2f}."
     )
 
 
-def _of(found: dict[str, Any], step: str) -> list[dict[str, Any]]:
-    return [one for one in found["growths"] if one["step"] == step]
+def _of(found: Complexity, step: str) -> list[Growth]:
+    return [one for one in found.growths if one.step == step]
 
 
-def _row(one: dict[str, Any]) -> list[str]:
-    exponent = ABSENT if one["exponent"] is None else f"{one['exponent']:.2f}"
+def _row(one: Growth) -> list[str]:
+    exponent = ABSENT if math.isnan(one.exponent) else f"{one.exponent:.2f}"
     return [
-        STEPS.get(one["step"], one["step"]), one["letter"],
-        f"{one['values'][0]}\u00a0–\u00a0{one['values'][-1]}", number(one["seconds"][0]),
-        number(one["seconds"][-1]), exponent, one["ours"], one["paper"] or ABSENT,
+        STEPS[one.step], one.letter,
+        f"{one.values[0]}\u00a0–\u00a0{one.values[-1]}", number(one.seconds[0]),
+        number(one.seconds[-1]), exponent, one.ours, one.paper or ABSENT,
     ]  # fmt: skip
 
 
-def _chart(found: dict[str, Any], step: str) -> Picture:
+def _chart(found: Complexity, step: str) -> Picture:
     rows = _of(found, step)
     curves = []
     for one, style in zip(rows, STYLES, strict=False):
-        first, begin = one["values"][0], one["seconds"][0]
-        curves.append(
-            Curve(
-                f"{one['letter']}, exponent {one['exponent']:.2f}",
-                [value / first for value in one["values"]],
-                [time / begin for time in one["seconds"]],
-                style,
-            )
-        )
-    end = max(one["values"][-1] / one["values"][0] for one in rows)
+        sizes = [value / one.values[0] for value in one.values]
+        name = f"{one.letter}, exponent {one.exponent:.2f}"
+        curves.append(Curve(name, sizes, one.seconds / one.seconds[0], style))
+    end = max(one.values[-1] / one.values[0] for one in rows)
     curves.append(Curve("in proportion", [1, end], [1, end], (FAINT, ":", "")))
-    words = STEPS.get(step, step)
+    words = STEPS[step]
     return Picture(
         curve_chart(
             curves, title=f"Time of {words}", x_label="size, times the smallest",

@@ -1,20 +1,21 @@
 """Fig. 7.3 on the page: error against the size of the training set."""
 
-from typing import Any
+from collections import Counter
 
+import numpy as np
+
+from outsample.lab.paper import extension_curve
+from outsample.lab.paper.extension_curve import AUTO, ExtensionCurve
 from outsample.lab.paper.page.viewer import Part
 from outsample.lab.paper.page.wording import measured, number, plural
 from outsample.plots.curves import STYLES, Curve, curve_chart
 from outsample.report.page import Picture, Section, Table
 
-__all__ = ["AUTO", "curve_parts", "lowest", "standing"]
-
-AUTO = "auto"
 SHORT = {
     "distance": "distance weights",
     "tangent": "tangent weights",
     "local_tangent": "tangent, per point",
-    "auto": "all defaults",
+    AUTO: "all defaults",
     "nystroem": "Nyström",
     "mse": "MSE",
     "pyramids": "pyramids, tolerance",
@@ -24,73 +25,56 @@ SHORT = {
 """Names short enough to stand beside a curve on a phone."""
 
 
-def lowest(found: dict[str, Any]) -> tuple[int, int]:
+def lowest(found: ExtensionCurve) -> tuple[int, int]:
     """Return at how many sizes the defaults have the lowest mean error, and how many there are."""
-    return sum(one["method"] == AUTO for one in found["winners"]), len(found["winners"])
+    return sum(one.method == AUTO for one in found.winners), len(found.winners)
 
 
-def standing(found: dict[str, Any]) -> str:
+def standing(found: ExtensionCurve) -> str:
     """Say at how many sizes the defaults are lowest, and how far behind they are elsewhere."""
     least, total = lowest(found)
     said = (
         f"PCAExtension() with all defaults has the lowest mean error at {least} of"
         f" {plural(total, 'training size')}."
     )
-    behind = [one["auto"] / one["error"] - 1 for one in found["auto_not_lowest"] if one["error"]]
+    behind = [one.auto / one.error - 1 for one in found.auto_not_lowest if one.error]
     if not behind:
         return said
     return f"{said} At the others it is above the lowest by at most {100 * max(behind):.1f} %."
 
 
-def curve_parts(found: dict[str, Any], suffix: str, drawing: bool) -> list[Part]:
-    """Return the section of Fig. 7.3.
-
-    Parameters
-    ----------
-    found : dict
-        ``results["extension_curve"]``.
-    suffix : str
-        Words that follow each title, to say that data are simulated.
-    drawing : bool
-        Whether there is matplotlib to draw with.
-
-    Returns
-    -------
-    list of Part
-    """
+def curve_part(found: ExtensionCurve, suffix: str, drawing: bool) -> Part:
+    """Return the section of Fig. 7.3; titles end in `suffix`, which says if data are simulated."""
     words = [
         "In the paper: the error norm of four methods on 50 of 800 points, against the size of the"
         " training set, as a picture without numbers.",
-        f"Here: a diffusion map of {found['n_points']} minutes ({found['n_distinct']} of them"
-        f" distinct) in five dimensions; {found['n_hidden']} hidden minutes are placed from random"
-        f" training sets, {plural(found['n_repeats'], 'repetition')} each. The error is the mean"
+        f"Here: a diffusion map of {found.n_points} minutes ({found.n_distinct} of them"
+        f" distinct) in five dimensions; {found.n_hidden} hidden minutes are placed from random"
+        f" training sets, {plural(found.n_repeats, 'repetition')} each. The error is the mean"
         " distance from the true image over the size of the map. No number of ours can be held"
         " against one of the paper's.",
         *_reading(found),
     ]
     table = Table(
-        ["Method", *(f"{size} points" for size in found["sizes"])],
-        [
-            [_title(one), *map(measured, one["errors"], one["spread"])]
-            for one in found["curves"]
-        ],
+        ["Method", *(f"{size} points" for size in found.sizes)],
+        [[_title(one), *map(measured, one.errors, one.spread)] for one in found.curves],
         "Mean error ± standard deviation over repetitions. *: one of the paper's four methods."
         " Shaded: PCAExtension() with all defaults.",
-        frozenset(at for at, one in enumerate(found["curves"]) if one["method"] == AUTO),
+        frozenset(at for at, one in enumerate(found.curves) if one.method == AUTO),
     )  # fmt: skip
     heading = f"Example II, Figure 7.3: error against training size{suffix}"
     pictures = [_chart(found, suffix)] if drawing else []
-    tables = [table, _shortfalls(found)] if found["auto_not_lowest"] else [table]
-    return [Part(Section(heading, words, tables, pictures))]
+    tables = [table, _shortfalls(found)] if found.auto_not_lowest else [table]
+    return Part(Section(heading, words, tables, pictures))
 
 
-def _shortfalls(found: dict[str, Any]) -> Table:
+def _shortfalls(found: ExtensionCurve) -> Table:
     """List the sizes at which the defaults are not lowest."""
-    titles = {one["method"]: one["title"] for one in found["curves"]}
+    titles = {one.method: one.title for one in found.curves}
     rows = [
-        [str(one["size"]), titles.get(one["method"], one["method"]), number(one["error"], 4),
-         number(one["auto"], 4), f"{one['wins']} of {found['n_repeats']}"]
-        for one in found["auto_not_lowest"]
+        [str(one.size), titles[one.method], number(one.error, 4),
+         number(one.auto, 4), f"{one.wins} of {found.n_repeats}"]
+        for one in found.auto_not_lowest
     ]  # fmt: skip
     return Table(
         ["Training points", "Lowest", "Its error", "Defaults", "Defaults nearer in"],
@@ -100,16 +84,15 @@ def _shortfalls(found: dict[str, Any]) -> Table:
     )
 
 
-def _title(one: dict[str, Any]) -> str:
-    return f"{one['title']} *" if one["in_paper"] else str(one["title"])
+def _title(one: extension_curve.Curve) -> str:
+    return f"{one.title} *" if one.in_paper else one.title
 
 
-def _reading(found: dict[str, Any]) -> list[str]:
+def _reading(found: ExtensionCurve) -> list[str]:
     """Say how often the defaults are lowest, and what they chose."""
-    families: dict[str, int] = {}
-    for chosen in found["chosen"]:
-        for family, count in chosen.items():
-            families[family] = families.get(family, 0) + count
+    families: Counter[str] = Counter()
+    for chosen in found.chosen:
+        families.update(chosen)
     picked = ", ".join(f"{family} {count} times" for family, count in families.items())
     fitting = (
         f"The defaults choose by leave-one-out; here they chose: {picked}. A diffusion map is made"
@@ -121,43 +104,35 @@ def _reading(found: dict[str, Any]) -> list[str]:
     return [said, fitting if _behind(found) else fitting.rpartition(" The paper's")[0]]
 
 
-def _by_median(found: dict[str, Any]) -> str:
+def _by_median(found: ExtensionCurve) -> str:
     """Say how the defaults stand by the median, where a few hidden points decide the means."""
-    if not found["auto_not_lowest"]:
+    if not found.auto_not_lowest:
         return ""
-    medians = {one["method"]: one["medians"] for one in found["curves"]}
+    medians = {one.method: one.medians for one in found.curves}
     least = sum(
         min(medians, key=lambda method: medians[method][at]) == AUTO
-        for at in range(len(found["sizes"]))
+        for at in range(len(found.sizes))
     )
     return (
         f" By the median error of the hidden points they are lowest at {least} of"
-        f" {plural(len(found['sizes']), 'size')}: they choose for typical points, while a few"
+        f" {plural(len(found.sizes), 'size')}: they choose for typical points, while a few"
         " minutes unlike all others, which no method places well, weigh most in a mean."
     )
 
 
-def _behind(found: dict[str, Any]) -> bool:
+def _behind(found: ExtensionCurve) -> bool:
     """Tell whether the tangent weights are above Nyström at every size."""
-    errors = {one["method"]: one["errors"] for one in found["curves"]}
-    if "tangent" not in errors or "nystroem" not in errors:
-        return False
-    pairs = zip(errors["tangent"], errors["nystroem"], strict=True)
-    return all(None not in (mine, theirs) and mine > theirs for mine, theirs in pairs)
+    errors = {one.method: one.errors for one in found.curves}
+    return bool(np.all(errors["tangent"] > errors["nystroem"]))
 
 
-def _chart(found: dict[str, Any], suffix: str) -> Picture:
-    curves = [
-        Curve(
-            SHORT.get(one["method"], one["title"]) + (" *" if one["in_paper"] else ""),
-            found["sizes"],
-            one["errors"],
-            style,
-            one["spread"],
-            one["method"] == AUTO,
-        )
-        for one, style in zip(_auto_first(found["curves"]), STYLES, strict=False)
-    ]
+def _chart(found: ExtensionCurve, suffix: str) -> Picture:
+    auto_first = sorted(found.curves, key=lambda one: one.method != AUTO)
+    curves = []
+    for one, style in zip(auto_first, STYLES, strict=False):
+        name = SHORT.get(one.method, one.title) + (" *" if one.in_paper else "")
+        strong = one.method == AUTO
+        curves.append(Curve(name, found.sizes, one.errors, style, one.spread, strong))
     return Picture(
         curve_chart(
             curves, title=f"Figure 7.3{suffix}", x_label="training points", height=4.8,
@@ -167,7 +142,3 @@ def _chart(found: dict[str, Any], suffix: str) -> Picture:
         "Bands: standard deviation over repetitions, cut off at half the mean below. *: one of the"
         " paper's four methods. The left scale is logarithmic.",
     )  # fmt: skip
-
-
-def _auto_first(curves: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(curves, key=lambda one: one["method"] != AUTO)

@@ -1,19 +1,15 @@
 """Example I on the page: Table 7.1, the two pictures of the sphere, and error against step."""
 
 import math
-from typing import Any
-
-import numpy as np
 
 from outsample import plots
 from outsample.lab.paper.page.viewer import Part, rotatable
-from outsample.lab.paper.page.wording import measured, number, percent, plural
+from outsample.lab.paper.page.wording import ABSENT, measured, number, percent, plural
+from outsample.lab.paper.sphere_orders import Convergence, Figure, Placed, SphereOrders, TableRow
 from outsample.plots.canvas import BLUE, FAINT, GREEN, INK, ORANGE, VERMILLION
 from outsample.plots.curves import STYLES, Curve, curve_chart
 from outsample.plots.scenes import Layer, Scene
 from outsample.report.page import Picture, Section, Table
-
-__all__ = ["sphere_parts"]
 
 MAGNIFY = 5.0
 """Errors are drawn this much longer at first; at their own length nobody would see them."""
@@ -22,110 +18,97 @@ MARKS = {"yellow": (ORANGE, "circle"), "red": (VERMILLION, "square"), "black": (
 """The paper's colours, yellow made darker for a white ground, each with a shape of its own."""
 
 
-def sphere_parts(found: dict[str, Any], drawing: bool) -> list[Part]:
-    """Return the sections of Example I.
-
-    Parameters
-    ----------
-    found : dict
-        ``results["sphere"]``.
-    drawing : bool
-        Whether there is matplotlib to draw with.
-
-    Returns
-    -------
-    list of Part
-    """
+def sphere_parts(found: SphereOrders, drawing: bool) -> list[Part]:
+    """Return the sections of Example I, with pictures if there is matplotlib to draw with."""
     return [_table(found, drawing), _pictures(found, drawing), _convergence(found, drawing)]
 
 
-def _table(found: dict[str, Any], drawing: bool) -> Part:
-    rows, (met, printed) = found["table"], found["met"]
-    sizes = sorted({row["n_points"] for row in rows})
-    methods = list(dict.fromkeys(row["title"] for row in rows))
-    by_cell = {(row["title"], row["n_points"]): row for row in rows}
-    in_paper = [m for m in methods if any(_paper(by_cell, m, n) is not None for n in sizes)]
+def _table(found: SphereOrders, drawing: bool) -> Part:
+    sizes, cells, printed = _sizes(found), _cells(found), _in_paper(found)
+    methods = list(dict.fromkeys(row.title for row in found.table))
+
+    def pair(row: TableRow | None) -> list[str]:
+        if row is None:
+            return [ABSENT, ABSENT]
+        return [number(row.paper), measured(row.error, row.spread)]
+
     table = Table(
         ["Method", *(f"{n}, {who}" for n in sizes for who in ("paper", "here"))],
-        [[method, *_cells(by_cell, method, sizes)] for method in methods],
-        f"Mean distance of {len(found['figure']['truth'])} new points from their true"
+        [[name, *(word for n in sizes for word in pair(cells.get((name, n))))] for name in methods],
+        f"Mean distance of {len(found.figure.truth)} new points from their true"
         " images on a sphere of radius 1. After ± the standard deviation over draws of"
         " new points. Shaded: the paper's methods.",
-        frozenset(at for at, method in enumerate(methods) if method in in_paper),
+        frozenset(at for at, method in enumerate(methods) if method in printed),
     )
-    limits = _limits([row for row in rows if row["title"] in in_paper])
-    shown = sizes if drawing and in_paper else []
-    charts = [_chart(by_cell, in_paper, n, limits) for n in shown]
+    met, total = found.met
     reading = (
-        f"In the paper: three weightings, 900 and 2500 training points, {printed} mean errors."
-        f" Here: the same, with {met} of {printed} at or below the printed number, and"
-        f" {plural(len(methods) - len(in_paper), 'method')} that the paper's table does not have."
+        f"In the paper: three weightings, 900 and 2500 training points, {total} mean errors."
+        f" Here: the same, with {met} of {total} at or below the printed number, and"
+        f" {plural(len(methods) - len(printed), 'method')} that the paper's table does not have."
     )
-    order = "is" if _same_order(by_cell, in_paper, sizes) else "is not"
+    order = "is" if _same_order(found) else "is not"
     caveat = (
         "Reading: the paper does not print its radii. Ours were chosen with the printed errors in"
         " view, one rule for both grids, so that the comparison shows no more than that such radii"
         f" exist. The order of the weightings {order} the paper's. Rows without a number of the"
         " paper show how much more a smooth map allows."
     )
+    charts = [_chart(found, n) for n in sizes] if drawing and printed else []
     heading = "Example I, Table 7.1: points on a sphere"
     return Part(Section(heading, [reading, caveat], [table], charts))
 
 
-def _same_order(by_cell: dict[Any, Any], methods: list[str], sizes: list[int]) -> bool:
+def _sizes(found: SphereOrders) -> list[int]:
+    return sorted({row.n_points for row in found.table})
+
+
+def _cells(found: SphereOrders) -> dict[tuple[str, int], TableRow]:
+    return {(row.title, row.n_points): row for row in found.table}
+
+
+def _in_paper(found: SphereOrders) -> list[str]:
+    """Return the methods for which the paper prints a number, in the order of the table."""
+    return list(dict.fromkeys(row.title for row in found.table if row.paper is not None))
+
+
+def _rows(found: SphereOrders, size: int) -> list[TableRow]:
+    """Return the rows of the paper's methods on one grid."""
+    cells = _cells(found)
+    return [cells[name, size] for name in _in_paper(found) if (name, size) in cells]
+
+
+def _same_order(found: SphereOrders) -> bool:
     """Tell whether the methods stand in the paper's order at every size."""
-    for size in sizes:
-        rows = [by_cell[method, size] for method in methods if (method, size) in by_cell]
-        rows = [row for row in rows if row["paper"] is not None]
-        ours, theirs = (sorted(rows, key=lambda row: row[key]) for key in ("error", "paper"))
-        if ours != theirs:
+    for size in _sizes(found):
+        pairs = [(row.error, row.paper) for row in _rows(found, size) if row.paper is not None]
+        if sorted(pairs) != sorted(pairs, key=lambda pair: pair[1]):
             return False
     return True
 
 
-def _paper(by_cell: dict[Any, Any], method: str, size: int) -> float | None:
-    row = by_cell.get((method, size))
-    return None if row is None else row["paper"]
-
-
-def _cells(by_cell: dict[Any, Any], method: str, sizes: list[int]) -> list[str]:
-    cells = []
-    for size in sizes:
-        row = by_cell.get((method, size), {})
-        cells += [number(row.get("paper")), measured(row.get("error"), row.get("spread"))]
-    return cells
-
-
-def _limits(rows: list[dict[str, Any]]) -> tuple[float, float]:
-    """Return one scale for all charts, from a power of ten on."""
-    every = [row[key] for row in rows for key in ("error", "paper") if row[key]]
-    return 10 ** math.floor(math.log10(min(every, default=0.1))), 1.25 * max(every, default=1.0)
-
-
-def _chart(
-    by_cell: dict[Any, Any], methods: list[str], size: int, limits: tuple[float, float]
-) -> Picture:
-    rows = [by_cell[method, size] for method in methods if (method, size) in by_cell]
+def _chart(found: SphereOrders, size: int) -> Picture:
+    """Draw the errors on one grid; one scale for all charts, from a power of ten on."""
+    listed = [row for n in _sizes(found) for row in _rows(found, n)]
+    every = [value for row in listed for value in (row.error, row.paper) if value]
+    limits = 10 ** math.floor(math.log10(min(every))), 1.25 * max(every)
+    rows = _rows(found, size)
     return Picture(
         plots.error_chart(
-            [row["title"] for row in rows],
-            [row["error"] for row in rows],
-            [row["paper"] for row in rows],
-            title=f"Table 7.1, {size} training points",
-            limits=limits,
+            [row.title for row in rows], [row.error for row in rows], [row.paper for row in rows],
+            title=f"Table 7.1, {size} training points", limits=limits,
         ),
         f"Mean errors of Table 7.1 for {size} training points, ours beside the paper's",
-    )
+    )  # fmt: skip
 
 
-def _pictures(found: dict[str, Any], drawing: bool) -> Part:
-    figure = found["figure"]
-    listed = {one["color"]: one for one in figure["placements"] if one["color"]}
+def _pictures(found: SphereOrders, drawing: bool) -> Part:
+    figure = found.figure
+    listed = {one.color: one for one in figure.placements if one.color}
     off = ", ".join(
-        f"{one['title']}: {number(float(np.mean(one['errors'])))}" for one in figure["placements"]
+        f"{one.title}: {number(float(one.errors.mean()))}" for one in figure.placements
     )
     words = [
-        f"Mean error of the {len(figure['truth'])} new points in these pictures. {off}.",
+        f"Mean error of the {len(figure.truth)} new points in these pictures. {off}.",
         "Reading: beside a radius of 1 such errors can hardly be seen. They are drawn"
         f" {MAGNIFY:g} times longer at first; on a screen a button shows them as they are.",
     ]
@@ -155,32 +138,31 @@ def _pictures(found: dict[str, Any], drawing: bool) -> Part:
     return Part(Section(heading, words, pictures=drawn), scenes)
 
 
-def _scene(title: str, figure: dict[str, Any], placed: list[tuple[Any, tuple[str, str]]]) -> Scene:
+def _scene(title: str, figure: Figure, placed: list[tuple[Placed, tuple[str, str]]]) -> Scene:
     layers = [
-        Layer("training set", figure["training"], GROUND, size=2.0),
-        Layer("true images", figure["truth"], GREEN, size=3.2),
+        Layer("training set", figure.training, GROUND, size=2.0),
+        Layer("true images", figure.truth, GREEN, size=3.2),
     ]
     for one, (colour, shape) in placed:
-        bound = one.get("bound") or [None] * len(one["errors"])
         labels = [
             f"error {number(error)}, bound {number(limit)}"
-            for error, limit in zip(one["errors"], bound, strict=True)
+            for error, limit in zip(one.errors, one.bound, strict=True)
         ]
         layers.append(
-            Layer(one["title"], one["placed"], colour, shape, 3.2, labels=labels,
-                  origins=figure["truth"])
+            Layer(one.title, one.placed, colour, shape, 3.2, labels=labels,
+                  origins=figure.truth)
         )  # fmt: skip
     return Scene(title, layers, ("x", "y", "z"), magnify=MAGNIFY, turn=1.15, tilt=0.3, group="ball")
 
 
-def _convergence(found: dict[str, Any], drawing: bool) -> Part:
-    told = found["convergence"]
+def _convergence(found: SphereOrders, drawing: bool) -> Part:
+    told = found.convergence
     table = Table(
         ["Method", "Order", "Expected slope", "Slope", "Slope, finer grids", "Within certificate"],
         [
-            [one["title"], str(one["order"]), f"at least {one['claimed']}", f"{one['slope']:.2f}",
-             f"{one['fine_slope']:.2f}", percent(one["held"])]
-            for one in told["orders"]
+            [one.title, str(one.order), f"at least {one.claimed}", f"{one.slope:.2f}",
+             f"{one.fine_slope:.2f}", percent(one.held)]
+            for one in told.orders
         ],
         "Slope: exponent of h fitted to the mean errors. Within certificate: share of all single"
         " placements whose error is at most the certificate given with them.",
@@ -188,7 +170,7 @@ def _convergence(found: dict[str, Any], drawing: bool) -> Part:
     words = [
         "In the paper: Theorem 5.1 bounds the error by a multiple of the radius of the"
         " neighbourhood; no experiment follows it. Here: mean errors on grids from"
-        f" {min(told['n_per_axis'])} to {max(told['n_per_axis'])} points on an axis, neighbours"
+        f" {min(told.n_per_axis)} to {max(told.n_per_axis)} points on an axis, neighbours"
         " within a fixed number of grid steps, with the printed bound, the one that we prove for"
         " order 0, and the mean certificate of order 0.",
         _slopes(told),
@@ -198,38 +180,33 @@ def _convergence(found: dict[str, Any], drawing: bool) -> Part:
     return Part(Section(heading, words, [table], pictures))
 
 
-def _slopes(told: dict[str, Any]) -> str:
-    kept = [one for one in told["orders"] if one["slope"] >= one["claimed"] - 0.05]
-    count = f"{len(kept)} of {len(told['orders'])}"
-    worst = max(max(one["largest"]) for one in told["orders"] if one["order"] == 0)
-    gap = min(
-        bound / most
-        for one in told["orders"]
-        if one["order"] == 0
-        for bound, most in zip(told["corrected"], one["largest"], strict=True)
-    )
+def _slopes(told: Convergence) -> str:
+    kept = [one for one in told.orders if one.slope >= one.claimed - 0.05]
+    count = f"{len(kept)} of {len(told.orders)}"
+    largest = next(one.largest for one in told.orders if one.order == 0)
+    gap = float((told.corrected / largest).min())
     steep = f"Reading: {count} slopes are at least the expected one, to within 0.05."
     if gap < 1:
         return f"{steep} The bound proved here does not hold on every grid; see the picture."
     return (
         f"{steep} The bounds hold on every grid, with room to spare: the one proved here is at"
         f" least {number(gap, 2)} times the largest single error of order 0, and that error is at"
-        f" most {number(worst)}."
+        f" most {number(float(largest.max()))}."
     )
 
 
-def _slope_chart(told: dict[str, Any]) -> Picture:
-    steps = told["steps"]
+def _slope_chart(told: Convergence) -> Picture:
+    steps = told.steps
     curves = [
-        Curve("3Kδ, Theorem 5.1", steps, told["theorem"], (FAINT, "--", "")),
-        Curve("Kε, proved here", steps, told["corrected"], (INK, ":", "")),
+        Curve("3Kδ, Theorem 5.1", steps, told.theorem, (FAINT, "--", "")),
+        Curve("Kε, proved here", steps, told.corrected, (INK, ":", "")),
     ]
-    for one, style in zip(told["orders"], (BLUE, ORANGE, GREEN), strict=False):
-        if one["order"] == 0:
-            curves.append(Curve("certificate, mean", steps, one["certificate"], (BLUE, ":", "")))
-        name = f"order {one['order']}, slope {one['slope']:.2f}"
-        mark = STYLES[one["order"] % len(STYLES)][2]
-        curves.append(Curve(name, steps, one["errors"], (style, "-", mark), one["spread"], True))
+    for one, style in zip(told.orders, (BLUE, ORANGE, GREEN), strict=False):
+        if one.order == 0:
+            curves.append(Curve("certificate, mean", steps, one.certificate, (BLUE, ":", "")))
+        name = f"order {one.order}, slope {one.slope:.2f}"
+        mark = STYLES[one.order % len(STYLES)][2]
+        curves.append(Curve(name, steps, one.errors, (style, "-", mark), one.spread, True))
     return Picture(
         curve_chart(curves, title="Error against grid step", x_label="step h of the grid, radians",
                     y_label="mean error"),

@@ -1,19 +1,20 @@
 """Fig. 7.4 and 7.5 on the page: a day's map, and new minutes placed on it."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from outsample.lab.paper.page.minute_labels import kinds_of, label, labels_of
+from outsample.lab.paper.page.minute_labels import Kinds, kinds_of, labels_of
 from outsample.lab.paper.page.scores_section import score_part
 from outsample.lab.paper.page.viewer import Part, rotatable
 from outsample.lab.paper.page.wording import ABSENT, number, percent
+from outsample.lab.paper.traffic_day import TrafficDay, Trial
 from outsample.plots.canvas import BLUE, ORANGE, PURPLE, SKY, VERMILLION
 from outsample.plots.scenes import Layer, Scene
 from outsample.report.page import Section
 
-__all__ = ["traffic_parts"]
+Array = NDArray[np.float64]
 
 AXES = ("coordinate 1", "coordinate 2", "coordinate 3")
 GROUND = "#c3ccd6"
@@ -21,42 +22,29 @@ TURN = 0.4
 """Where maps are first seen from: coordinate 2 across, coordinate 1 towards the viewer."""
 
 
-def traffic_parts(found: dict[str, Any], suffix: str, drawing: bool) -> list[Part]:
-    """Return the sections of Fig. 7.4 to 7.6.
-
-    Parameters
-    ----------
-    found : dict
-        ``results["traffic_day"]``.
-    suffix : str
-        Words that follow each title, to say that data are simulated.
-    drawing : bool
-        Whether there is matplotlib to draw with.
-
-    Returns
-    -------
-    list of Part
-    """
+def traffic_parts(found: TrafficDay, suffix: str, drawing: bool) -> list[Part]:
+    """Return the sections of Fig. 7.4 to 7.6; `suffix` says in titles if data are simulated."""
     parts = [_map_part(found, suffix, drawing)]
-    for at, trial in enumerate(found["trials"]):
+    for at, trial in enumerate(found.trials):
         first = at == 0
         parts.append(_placed_part(found, trial, at, first, suffix, drawing))
-        parts.append(score_part(found, trial, first, suffix, drawing))
+        parts.append(score_part(trial, first, suffix, drawing))
     return parts
 
 
-def _map_part(found: dict[str, Any], suffix: str, drawing: bool) -> Part:
-    day = found["map"]
-    points, attacks = _three(day["coordinates"]), day["attacks"]
+def _map_part(found: TrafficDay, suffix: str, drawing: bool) -> Part:
+    day = found.map
+    points, attacks = _three(day.coordinates), day.attacks
     far = np.linalg.norm(points - np.median(points, axis=0), axis=1)
     marked = sorted((at for at, attack in enumerate(attacks) if attack), key=lambda at: -far[at])
-    labels = [label(at, *row) for at, row in enumerate(zip(day["times"], attacks, strict=True))]
+    unmarked = [at for at, attack in enumerate(attacks) if not attack]
+    labels = labels_of(day.times, attacks)
     words = [
         "In the paper: the first three coordinates of 1321 points form a horseshoe, and a few"
         " points apart from it are the labelled attacks.",
-        f"Here: the first three of five coordinates of the {len(points)} minutes of {day['day']},"
+        f"Here: the first three of five coordinates of the {len(points)} minutes of {day.day},"
         f" {len(marked)} of which carry the label of an attack.",
-        f"Reading: {_shape(points[[at for at, a in enumerate(attacks) if not a]])} By distance"
+        f"Reading: {_shape(points[unmarked])} By distance"
         f" from the median of all minutes, the labelled ones have these ranks among {len(points)}:"
         f" {_ranked(points, marked, labels)}. A low rank means apart from the rest; attacks of a"
         " few connections are not.",
@@ -64,26 +52,26 @@ def _map_part(found: dict[str, Any], suffix: str, drawing: bool) -> Part:
     heading = f"Example II, Figure 7.4: the map of a day{suffix}"
     if not drawing:
         return Part(Section(heading, words))
-    alt = f"The minutes of {day['day']} in three diffusion coordinates, attacks marked"
+    alt = f"The minutes of {day.day} in three diffusion coordinates, attacks marked"
     scene = Scene(
-        f"Figure 7.4, minutes of {day['day']}{suffix}",
+        f"Figure 7.4, minutes of {day.day}{suffix}",
         [
-            _layer("no label", points, labels, [at for at, a in enumerate(attacks) if not a], BLUE),
+            _layer("no label", points, labels, unmarked, BLUE),
             _layer("labelled attack", points, labels, marked, VERMILLION, "diamond", 5.0, True),
         ],
         AXES,
         turn=TURN,
     )
-    caption = f"A point a minute; numbers count the minutes of {day['day']} from 0."
+    caption = f"A point a minute; numbers count the minutes of {day.day} from 0."
     picture = rotatable(scene, alt, caption)
     return Part(Section(heading, words, pictures=[picture]), {alt: scene})
 
 
 def _placed_part(
-    found: dict[str, Any], trial: dict[str, Any], at: int, first: bool, suffix: str, drawing: bool
+    found: TrafficDay, trial: Trial, at: int, first: bool, suffix: str, drawing: bool
 ) -> Part:
     """Show where both extensions put the new minutes."""
-    kinds, labels = kinds_of(trial), labels_of(trial)
+    kinds, labels = kinds_of(trial), labels_of(trial.times, trial.attacks)
     paper = (
         "In the paper: a new day, placed by Nyström on the left and by tangent weights on the"
         " right; on the left point #51 stands apart from the horseshoe, and on the right it is"
@@ -91,31 +79,31 @@ def _placed_part(
     )
     words = [
         *([paper] if first else []),
-        f"Here: {trial['title']}. {trial['n_training']} minutes were learned"
-        f" ({trial['trained_on']}), {len(trial['times'])} new ones placed, with"
-        f" {trial['n_neighbors']} neighbours for tangent weights. {len(kinds['loud'])} new minutes"
-        f" have at least {found['loud_connections']} connections of an attack and are called loud;"
-        f" {len(kinds['quiet'])} are labelled with fewer.",
-        _placed_reading(trial, kinds["loud"], labels),
+        f"Here: {trial.title}. {trial.n_training} minutes were learned"
+        f" ({trial.trained_on}), {len(trial.times)} new ones placed, with"
+        f" {trial.n_neighbors} neighbours for tangent weights. {len(kinds.loud)} new minutes"
+        f" have at least {found.loud_connections} connections of an attack and are called loud;"
+        f" {len(kinds.quiet)} are labelled with fewer.",
+        _placed_reading(trial, kinds.loud, labels),
     ]
-    heading = f"Example II, Figure 7.5: {trial['title']}{suffix}"
+    heading = f"Example II, Figure 7.5: {trial.title}{suffix}"
     if not drawing:
         return Part(Section(heading, words))
-    around = np.concatenate([_three(trial["nystroem"]), _three(trial["pca"]), _normal_map(found)])
-    names = {"nystroem": "Nyström extension", "pca": "Tangent weights, Eq. 4.5"}
+    around = np.concatenate([_three(trial.nystroem), _three(trial.pca), _normal_map(found)])
+    placed = {"Nyström extension": trial.nystroem, "Tangent weights, Eq. 4.5": trial.pca}
     scenes = {
-        f"{trial['title']}, placed by {name}": Scene(
+        f"{trial.title}, placed by {name}": Scene(
             f"Figure 7.5, {name}{suffix}",
             [
-                Layer(f"map of {found['map']['day']}", _normal_map(found), GROUND, size=1.8),
-                *_new_layers(_three(trial[key]), labels, kinds),
+                Layer(f"map of {found.map.day}", _normal_map(found), GROUND, size=1.8),
+                *_new_layers(_three(images), labels, kinds),
             ],
             AXES,
             turn=TURN,
             group=f"trial {at}",
             around=around,
         )
-        for key, name in names.items()
+        for name, images in placed.items()
     }
     pictures = [
         rotatable(scene, alt, f"The paper's {side} image. Both have one box and turn together.")
@@ -124,7 +112,7 @@ def _placed_part(
     return Part(Section(heading, words, pictures=pictures), scenes)
 
 
-def _placed_reading(trial: dict[str, Any], loud: list[int], labels: list[str]) -> str:
+def _placed_reading(trial: Trial, loud: list[int], labels: list[str]) -> str:
     """Compare the two extensions, and say how far out the loud minutes are put."""
     middle, high = _gaps(trial)
     said = (
@@ -133,54 +121,47 @@ def _placed_reading(trial: dict[str, Any], loud: list[int], labels: list[str]) -
     )
     if not loud:
         return said
-    left, right = (_ranked(_three(trial[key]), loud, labels) for key in ("nystroem", "pca"))
+    left, right = (_ranked(_three(one), loud, labels) for one in (trial.nystroem, trial.pca))
     return (
         f"{said} By distance from the median of the new minutes in these three coordinates, loud"
-        f" minutes have these ranks among {len(trial['times'])}. Nyström: {left}. Tangent weights:"
+        f" minutes have these ranks among {len(trial.times)}. Nyström: {left}. Tangent weights:"
         f" {right}. A weighted mean of neighbours' images stays near them, so that the place of a"
         " strange minute need not be strange; its score has to tell."
     )
 
 
-def _new_layers(points: Any, labels: list[str], kinds: dict[str, list[int]]) -> list[Layer]:
-    rest = [at for at in kinds["normal"] if at not in set(kinds["top"])]
+def _new_layers(points: Array, labels: list[str], kinds: Kinds) -> list[Layer]:
+    rest = [at for at in kinds.normal if at not in set(kinds.top)]
     layers = [
         _layer("new, no label", points, labels, rest, SKY, size=2.6),
-        _layer("quiet attack", points, labels, kinds["quiet"], ORANGE, "triangle", 2.8),
-        _layer("most abnormal without label", points, labels, kinds["top"], PURPLE, "square", 4.2,
+        _layer("quiet attack", points, labels, kinds.quiet, ORANGE, "triangle", 2.8),
+        _layer("most abnormal without label", points, labels, kinds.top, PURPLE, "square", 4.2,
                True),
-        _layer("loud attack", points, labels, kinds["loud"], VERMILLION, "diamond", 5.0, True),
+        _layer("loud attack", points, labels, kinds.loud, VERMILLION, "diamond", 5.0, True),
     ]  # fmt: skip
     return [layer for layer in layers if len(np.asarray(layer.points))]
 
 
 def _layer(
-    name: str, points: Any, labels: Sequence[str], places: list[int], colour: str,
+    name: str, points: Array, labels: Sequence[str], places: list[int], colour: str,
     shape: str = "circle", size: float = 2.4, named: bool = False,
 ) -> Layer:  # fmt: skip
-    return Layer(
-        name,
-        points[places],
-        colour,
-        shape,
-        size,
-        "#ffffff" if named else "",
-        [labels[at] for at in places],
-        range(len(places)) if named else (),
-    )
+    rim, always = ("#ffffff", range(len(places))) if named else ("", ())
+    words = [labels[at] for at in places]
+    return Layer(name, points[places], colour, shape, size, rim, words, always)
 
 
-def _three(rows: Any) -> Any:
-    """Return the first three coordinates, missing numbers as NaN."""
-    return np.array(rows, dtype=np.float64).reshape(len(rows), -1)[:, :3]
+def _three(rows: Array) -> Array:
+    """Return the first three coordinates."""
+    return rows[:, :3]
 
 
-def _normal_map(found: dict[str, Any]) -> Any:
-    kept = [at for at, attack in enumerate(found["map"]["attacks"]) if not attack]
-    return _three(found["map"]["coordinates"])[kept]
+def _normal_map(found: TrafficDay) -> Array:
+    kept = [at for at, attack in enumerate(found.map.attacks) if not attack]
+    return _three(found.map.coordinates)[kept]
 
 
-def _ranked(points: Any, places: list[int], labels: list[str]) -> str:
+def _ranked(points: Array, places: list[int], labels: list[str]) -> str:
     """Name some points with their ranks by distance from the median, 1 being farthest out."""
     far = np.nan_to_num(np.linalg.norm(points - np.nanmedian(points, axis=0), axis=1))
     ranks = np.argsort(np.argsort(-far, kind="stable")) + 1
@@ -188,7 +169,7 @@ def _ranked(points: Any, places: list[int], labels: list[str]) -> str:
     return "; ".join(f"rank {rank}, {label}" for rank, label in listed) or ABSENT
 
 
-def _shape(points: Any) -> str:
+def _shape(points: Array) -> str:
     """Say whether the bulk of a map is straight or bent."""
     if not len(points):
         return ""
@@ -205,9 +186,8 @@ def _shape(points: Any) -> str:
     )
 
 
-def _gaps(trial: dict[str, Any]) -> tuple[float | None, float | None]:
+def _gaps(trial: Trial) -> tuple[float | None, float | None]:
     """Return median and 90 % quantile of the distances between the two extensions."""
-    one, other = (np.array(trial[key], dtype=np.float64) for key in ("nystroem", "pca"))
-    gaps = np.linalg.norm(one - other, axis=-1)
+    gaps = np.linalg.norm(trial.nystroem - trial.pca, axis=-1)
     gaps = gaps[np.isfinite(gaps)]
     return (float(np.median(gaps)), float(np.quantile(gaps, 0.9))) if len(gaps) else (None, None)

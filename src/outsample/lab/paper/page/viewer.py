@@ -12,8 +12,6 @@ from typing import NamedTuple
 from outsample.plots.scenes import Scene, scene_data, scene_picture
 from outsample.report.page import Picture, Section
 
-__all__ = ["Part", "rotatable", "with_viewer"]
-
 STYLE = """
 figure img { max-width: 38rem; } figcaption { white-space: pre-line; }
 th, td, td:first-child { white-space: normal; min-width: 3.4rem;
@@ -54,20 +52,10 @@ def rotatable(scene: Scene, alt: str, caption: str) -> Picture:
 
 
 def with_viewer(html: str, parts: Sequence[Part]) -> str:
-    """Return the page with its scenes made to turn.
+    """Return a page of `build_page`, made of these parts, with its scenes made to turn.
 
-    Parameters
-    ----------
-    html : str
-        A page of `outsample.report.page.build_page`, with the parts' sections.
-    parts : sequence of Part
-        The same parts.
-
-    Returns
-    -------
-    str
-        The page, with a style, the points and the script in it. The points cannot end their
-        element early, whatever words they come with.
+    A style, the points and the script come in; the points cannot end their element early, whatever
+    words they come with.
     """
     scenes = {alt: scene_data(scene) for part in parts for alt, scene in part.scenes.items()}
     told = json.dumps(scenes, separators=(",", ":"), allow_nan=False, ensure_ascii=False)

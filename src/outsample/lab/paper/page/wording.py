@@ -3,8 +3,6 @@
 import math
 from typing import Any
 
-__all__ = ["ABSENT", "measured", "number", "percent", "plural", "together"]
-
 ABSENT = "–"
 """Stands for a number that does not exist."""
 
@@ -12,25 +10,10 @@ ABSENT = "–"
 def number(value: float | None, digits: int = 3) -> str:
     """Write a number: plainly where that is short, else with a power of ten.
 
-    Parameters
-    ----------
-    value : float or None
-        The number.
-    digits : int, default=3
-        Significant digits.
-
-    Returns
-    -------
-    str
-        `ABSENT` for None.
-
-    Examples
-    --------
-    >>> from outsample.lab.paper.page.wording import number
     >>> number(0.00808), number(137.07), number(2.72e-7), number(0.0), number(None)
     ('0.00808', '137', '2.72·10⁻⁷', '0', '–')
     """
-    if value is None:
+    if value is None or math.isnan(value):
         return ABSENT
     if value == 0 or 1e-3 <= abs(value) < 1e5:
         short = f"{value:#.{digits}g}" if value else "0"
@@ -42,13 +25,10 @@ def number(value: float | None, digits: int = 3) -> str:
 def measured(value: float | None, spread: float | None, digits: int = 3) -> str:
     r"""Write a number and its spread, to the same place; a line breaks only before the sign.
 
-    Examples
-    --------
-    >>> from outsample.lab.paper.page.wording import measured
     >>> measured(0.00905, 0.00044), measured(5.68e-5, 3.3e-6), measured(1.5, None)
     ('0.00905 ±\xa00.00044', '(5.68 ±\xa00.33)·10⁻⁵', '1.50')
     """
-    if value is None or spread is None or value == 0:
+    if value is None or spread is None or value == 0 or math.isnan(value + spread):
         return number(value, digits)
     exponent = math.floor(math.log10(abs(value)))
     if -3 <= exponent < digits:
@@ -65,13 +45,10 @@ RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 def percent(share: float | None) -> str:
     """Write a share as a percentage; 100 % only if it is all of it.
 
-    Examples
-    --------
-    >>> from outsample.lab.paper.page.wording import percent
     >>> percent(1.0), percent(0.9999), percent(0.5), percent(None)
     ('100 %', '99.9 %', '50.0 %', '–')
     """
-    if share is None:
+    if share is None or math.isnan(share):
         return ABSENT
     return "100 %" if share == 1 else f"{int(1000 * share) / 10:.1f} %"
 
@@ -79,9 +56,6 @@ def percent(share: float | None) -> str:
 def plural(count: int, word: str) -> str:
     """Write a count and its noun.
 
-    Examples
-    --------
-    >>> from outsample.lab.paper.page.wording import plural
     >>> plural(1, "size"), plural(3, "size")
     ('1 size', '3 sizes')
     """
@@ -91,9 +65,6 @@ def plural(count: int, word: str) -> str:
 def together(value: Any) -> str:
     """Write a setting of any kind on one line.
 
-    Examples
-    --------
-    >>> from outsample.lab.paper.page.wording import together
     >>> together([1, 2]), together(None), together({"n": 3})
     ('1, 2', '–', 'n = 3')
     """

@@ -1,0 +1,34 @@
+"""Which minutes of an attack are loud enough to show in counts.
+
+Two rules, since figures were published by each: Fig. 7.6 of `outsample reproduce` counts attacks of
+any kind, `outsample bench novelty` only floods and fast scans.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Mask = NDArray[np.bool_]
+
+LOUD_CONNECTIONS = 100
+FLOODS_AND_SCANS = ("smurf", "pod", "teardrop", "neptune", "satan", "ipsweep")
+
+
+def loud_by_any_attack(n_attack: NDArray[np.int64]) -> Mask:
+    """Tell which minutes have at least 100 connections of attacks, shape (q,)."""
+    return n_attack >= LOUD_CONNECTIONS
+
+
+def loud_by_flood_or_scan(attacks: Iterable[str]) -> Mask:
+    """Tell which minutes have more than 100 connections of floods and fast scans, shape (q,).
+
+    >>> loud_by_flood_or_scan(["pod:98;phf:7;smurf:3", "pod:90;phf:99", ""]).tolist()
+    [True, False, False]
+    """
+    return np.array([_of_floods_and_scans(words) for words in attacks]) > LOUD_CONNECTIONS
+
+
+def _of_floods_and_scans(attacks: str) -> int:
+    pairs = (attack.rpartition(":") for attack in attacks.split(";"))
+    return sum(int(count) for name, _, count in pairs if name in FLOODS_AND_SCANS)
