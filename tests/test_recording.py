@@ -29,10 +29,9 @@ def test_answers_are_those_recorded(name):
         elif SAME_MACHINE and part not in ROUNDED:
             np.testing.assert_array_equal(found, expected, err_msg=part)
         else:
-            rounding = 1e-4 if found.dtype == np.float32 else 1e-6
-            np.testing.assert_allclose(
-                found, expected, rtol=rounding, atol=1e-9 * np.abs(expected).max(initial=0), err_msg=part
-            )
+            near = 1e-4 if found.dtype == np.float32 else 1e-6
+            size = np.abs(expected).max(initial=0)
+            np.testing.assert_allclose(found, expected, near, 1e-9 * size, err_msg=part)
 
 
 def test_the_recording_has_no_other_case():

@@ -82,12 +82,3 @@ def in_chords(radius: float | None, metric: str) -> float | None:
     if radius is None or metric == "euclidean":
         return radius
     return float(np.sqrt(2 * radius))
-
-
-def map_size(Y: np.ndarray) -> float:
-    """Root mean square distance of images (n, d) from their mean; 1 for a constant map."""
-    centered = Y - Y.mean(axis=0)
-    largest = np.abs(centered).max()
-    if largest == 0:
-        return 1.0
-    return float(largest * np.sqrt(((centered / largest) ** 2).sum(axis=1).mean()))

@@ -25,9 +25,6 @@ NAMED: dict[str, Weighting] = {
     "split_tangent": SplitTangent(),
 }
 DISTANCE = NAMED["distance"]
-POWERS = (InverseDistance(4.0), InverseDistance(6.0))
-STEEP = tuple(InverseDistance(power) for power in (8.0, 12.0, 16.0, 24.0))
-GAUSSIANS = tuple(GaussianDistance(length) for length in (0.25, 0.3, 0.35, 0.42, 0.5, 0.7))
 ROUGH = (Correlated("linear", 1.0, 0.0), Correlated("matern52", 4.0, 1e-3))
 SMOOTH = (
     Correlated("matern52", 4.0, 1e-6),
@@ -35,6 +32,21 @@ SMOOTH = (
     Correlated("gaussian", 4.0, 1e-9),
     Correlated("gaussian", 8.0, 1e-10),
 )
+GAUSSIANS = tuple(GaussianDistance(length) for length in (0.25, 0.3, 0.35, 0.42, 0.5, 0.7))
+# Constants (order 0) that "auto" tries, from the simplest on: weighting, neighbours, loss.
+CONSTANTS: list[tuple[Weighting, tuple[int, ...], str]] = [
+    (DISTANCE, (3, 5, 10, 15), "squared"),
+    *((InverseDistance(power), (3, 5, 7, 10), "squared") for power in (4.0, 6.0)),
+    (NAMED["tangent"], (10, 15), "squared"),
+    *((gaussian, (5, 10, 20), "squared") for gaussian in GAUSSIANS),
+    *((gaussian, (5, 10, 20), "absolute") for gaussian in GAUSSIANS),
+    *((InverseDistance(power), (3, 5, 7, 10, 15), "absolute") for power in (8.0, 12.0, 16.0, 24.0)),
+]
+CORRELATED: list[tuple[Weighting, tuple[int, ...], str]] = [
+    *((covariance, covariance.sizes, "squared") for covariance in (*ROUGH, SMOOTH[0])),
+    *((covariance, (20, WIDE), "squared") for covariance in SMOOTH[1:]),
+    *((covariance, (10, 20, 40), "absolute") for covariance in ROUGH),
+]
 PROCESSES = tuple(
     GaussianProcess(Correlated(kind, length, nugget))
     for kind, nugget, lengths in (
@@ -129,15 +141,9 @@ def _groups(given: Given, d: int, t: int, in_ball: bool) -> Iterator[Group]:
             for loss in losses:
                 yield weighting, _sizes(order, t, weighting.sizes) or (WIDE,), order, loss, t
         return
+    plain_losses = losses if 0 in orders else ()
     if given.weighting is None:
-        if 0 in orders and "squared" in losses:
-            yield DISTANCE, (3, 5, 10, 15), 0, "squared", t
-            yield from ((power, (3, 5, 7, 10), 0, "squared", t) for power in POWERS)
-            yield NAMED["tangent"], (10, 15), 0, "squared", t
-        for loss in losses if 0 in orders else ():
-            yield from ((gaussian, (5, 10, 20), 0, loss, t) for gaussian in GAUSSIANS)
-        if 0 in orders and "absolute" in losses:
-            yield from ((power, (3, 5, 7, 10, 15), 0, "absolute", t) for power in STEEP)
+        yield from ((w, sizes, 0, loss, t) for w, sizes, loss in CONSTANTS if loss in plain_losses)
         for order in orders:
             for tangent in sorted({t, d}) if order else ():
                 for loss in polynomial_losses:
@@ -147,11 +153,7 @@ def _groups(given: Given, d: int, t: int, in_ball: bool) -> Iterator[Group]:
                     yield DISTANCE, sizes, order, loss, tangent
         if in_ball:
             return  # a ball may hold thousands: no k x k systems unless asked for
-    if 0 in orders and "squared" in losses:
-        yield from ((c, c.sizes, 0, "squared", t) for c in (*ROUGH, SMOOTH[0]))
-        yield from ((c, (20, WIDE), 0, "squared", t) for c in SMOOTH[1:])
-    if 0 in orders and "absolute" in losses:
-        yield from ((c, (10, 20, 40), 0, "absolute", t) for c in ROUGH)
+    yield from ((w, sizes, 0, loss, t) for w, sizes, loss in CORRELATED if loss in plain_losses)
     for order in orders:
         for loss in polynomial_losses:
             if order == 1 or (order == 2 and given.order is not None):

@@ -168,7 +168,7 @@ class FittedFunction(LeastSquares):
                     "weights must be 0 or more."
                 )
             deviations = 1.0 / np.sqrt(values)
-        return _isotropic(near.near, deviations, 1.0, self.n_jobs)
+        return isotropic_weights(near.near, deviations, 1.0, self.n_jobs)
 
     def arrays(self) -> Arrays:
         """Nothing was learnt."""
@@ -177,7 +177,7 @@ class FittedFunction(LeastSquares):
 
 def power_weights(near: Neighbors, power: float, n_jobs: int | None = None) -> Weights:
     """``w_j = r_j^-power I``."""
-    return _isotropic(near, near.distances, power / 2, n_jobs)
+    return isotropic_weights(near, near.distances, power / 2, n_jobs)
 
 
 def empty_weights(near: Neighbors, width: int) -> tuple[np.ndarray, np.ndarray]:
@@ -185,9 +185,10 @@ def empty_weights(near: Neighbors, width: int) -> tuple[np.ndarray, np.ndarray]:
     return np.empty((len(near.indices), width)), np.zeros(len(near.inside), dtype=np.int64)
 
 
-def _isotropic(
-    near: Neighbors, deviations: np.ndarray, power: float, n_jobs: int | None
+def isotropic_weights(
+    near: Neighbors, deviations: np.ndarray, power: float = 1.0, n_jobs: int | None = None
 ) -> Weights:
+    """``w_j = s_j^(-2 power) I`` from deviations s (m,); 0 coincides with the query."""
     sigma, exponent = empty_weights(near, 1)
     over_rows(
         kernels.isotropic_sigma, len(exponent), n_jobs, near.indptr, deviations, power, sigma,
