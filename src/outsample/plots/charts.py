@@ -22,25 +22,9 @@ def error_chart(
     title: str = "",
     limits: tuple[float, float] | None = None,
 ) -> bytes:
-    """Draw mean errors as dots on a log scale, with the published number beside ours.
+    """Draw mean errors as dots on a log scale, the published number beside ours, as SVG.
 
-    Parameters
-    ----------
-    labels : sequence of str
-        One line each, from top to bottom.
-    ours : sequence of float
-        Measured errors.
-    theirs : sequence of float or None
-        Published errors, None where there is none.
-    title : str
-        A line above the picture.
-    limits : tuple of two floats, optional
-        Ends of the scale, to make two charts comparable.
-
-    Returns
-    -------
-    bytes
-        An SVG file.
+    `limits` are the ends of the scale, to make two charts comparable.
     """
     with settings():
         height = 1.35 + 0.36 * len(labels)
@@ -69,20 +53,7 @@ def error_chart(
 
 
 def comparison(rows: "Sequence[ComparisonRow]", *, title: str = "") -> bytes:
-    """Draw what `outsample.compare` found, one line for each extension.
-
-    Parameters
-    ----------
-    rows : sequence of ComparisonRow
-        Their order is kept, from top to bottom.
-    title : str
-        A line above the picture.
-
-    Returns
-    -------
-    bytes
-        An SVG file.
-    """
+    """Draw what `outsample.compare` found, one line for each extension in its order, as SVG."""
     least = min((row.error for row in rows if not row.failure), default=None)
     with settings():
         figure, axes = _lines([row.name for row in rows], title, left=0.36)
@@ -111,24 +82,7 @@ def ratio_chart(
     *,
     title: str = "",
 ) -> bytes:
-    """Draw errors of many methods on many maps, each over that of the best other method.
-
-    Parameters
-    ----------
-    labels : sequence of str
-        One map each, from top to bottom.
-    ours : sequence of float
-        Our error on it.
-    others : sequence of sequences of float
-        Errors of the other methods on it; at least one.
-    title : str
-        A line above the picture.
-
-    Returns
-    -------
-    bytes
-        A PNG file.
-    """
+    """Draw errors on many maps, each over that of the best other method there, as PNG."""
     with settings():
         figure, axes = _lines(labels, title, left=0.27)
         axes.axvline(1.0, color=ORANGE, linewidth=1.4, zorder=1)

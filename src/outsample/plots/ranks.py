@@ -23,21 +23,9 @@ class AreaGroup(NamedTuple):
 
 
 def area_chart(groups: Sequence[AreaGroup], name: str, *, title: str = "") -> bytes:
-    """Draw areas under the ROC curve of many detectors, in two columns of groups.
+    """Draw areas under the ROC curve of many detectors, two columns of groups, as PNG.
 
-    Parameters
-    ----------
-    groups : sequence of AreaGroup
-        Their order is kept, down the first column and then down the second.
-    name : str
-        What our detector is called.
-    title : str
-        A line above the picture.
-
-    Returns
-    -------
-    bytes
-        A PNG file.
+    The groups run down the first column, then down the second; `name` is our detector's.
     """
     columns = _columns(groups)
     inner = max(sum(map(_height, column)) for column in columns)
