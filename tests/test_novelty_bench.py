@@ -13,11 +13,12 @@ from click.testing import CliRunner
 import outsample
 from outsample import plots
 from outsample.cli import main
+from outsample.lab import bench_files
 from outsample.lab.accuracy.maps import Unavailable
-from outsample.lab.novelty import detectors, novelty_bench, splits
-from outsample.lab.novelty import novelty_bench as bench
+from outsample.lab.novelty import detectors, novelty_bench, splits, standings
 from outsample.lab.novelty import ranking as novelty
 from outsample.lab.novelty.detectors import OURS, PEER, Detector, MeanDistance
+from outsample.lab.novelty.set_result import DetectorRow, SetResult
 from outsample.lab.novelty.splits import Source, Split, Trial
 
 
@@ -113,8 +114,22 @@ def test_the_command_from_end_to_end(tiny, tmp_path):
     assert (tmp_path / "out" / "novelty.png").read_bytes()[:4] == b"\x89PNG"
 
 
+def test_the_page_is_drawn_again_from_the_results_alone(tiny, tmp_path, monkeypatch):
+    first = invoke("--out", tmp_path)
+    for name in ("run", "SOURCES"):
+        monkeypatch.setattr(novelty, name, None)
+    again = invoke("--from", tmp_path / "novelty.json", "--out", tmp_path / "again")
+    for name in ("novelty.html", "novelty.png"):
+        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / name).read_bytes()
+    assert not (tmp_path / "again" / "novelty.json").exists()
+    tables = again.stdout.splitlines()[:-3]
+    assert "\n".join(tables) in first.stdout and "Outlier sets: 2 sets" in tables[0]
+    told = json.loads((tmp_path / "novelty.json").read_text())
+    assert novelty_bench.told_run(novelty_bench.restored_run(told)) == told
+
+
 def test_quick_has_one_seed_and_few_sets(tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(novelty_bench, "find_spec", lambda name: None)
+    monkeypatch.setattr(bench_files, "find_spec", lambda name: None)
     invoke("--quick", "--out", tmp_path)
     told = json.loads((tmp_path / "novelty.json").read_text())
     assert told["seeds"] == [0] and [found["name"] for found in told["sets"]] == ["far", "lost"]
@@ -122,9 +137,9 @@ def test_quick_has_one_seed_and_few_sets(tiny, tmp_path, monkeypatch):
 
 
 def test_nothing_to_show_is_shown(tiny, tmp_path):
-    found = bench.run_novelty(tmp_path, names=["lost"])
+    found = novelty_bench.run_novelty(tmp_path, names=["lost"])
     assert [path.name for path in found.files] == ["novelty.json", "novelty.html"]
-    assert bench.standing_tables(found.results) == []
+    assert found.tables == []
 
 
 def test_unknown_names_are_named(tmp_path):
@@ -318,26 +333,26 @@ def test_areas_of_a_case_done_by_hand():
 
 def test_equal_areas_share_their_rank_and_failures_are_last():
     table = np.array([[0.9, 0.5], [0.9, np.nan], [0.8, 0.6], [0.9, 0.4]])
-    assert novelty.mean_ranks(table).tolist() == [2.0, 3.0, 2.5, 2.5]
+    assert standings.mean_ranks(table).tolist() == [2.0, 3.0, 2.5, 2.5]
 
 
 def test_standings_count_only_what_ran():
     def line(name, auc):
         failure = "" if np.isfinite(auc) else "failed"
-        return novelty.Row(name, PEER, "", (auc,), (auc,), 1.0, failure)
+        return DetectorRow(name, PEER, "", (auc,), (auc,), 1.0, failure)
 
     tables = [
         [line("a", 0.9), line("b", np.nan), line("c", np.nan)],
         [line("b", 0.8), line("a", 0.7), line("c", np.nan)],
     ]
-    found = [novelty.SetResult("s", "s", "darpa", rows) for rows in tables]
-    skipped = novelty.SetResult("t", "t", "darpa", [], skipped="gone")
-    a, b, c = novelty.standings([*found, skipped])
+    found = [SetResult("s", "s", "darpa", rows) for rows in tables]
+    skipped = SetResult("t", "t", "darpa", skipped="gone")
+    a, b, c = standings.standings([*found, skipped])
     assert {a.rank, b.rank} == {1.5} and np.isnan(c.rank)
     by_name = {line.name: line for line in (a, b)}
     assert by_name["a"].auc == pytest.approx(0.8) and by_name["b"].auc == 0.8
     assert (by_name["b"].n_sets, by_name["b"].total, c.n_sets) == (1, 2, 0)
-    assert novelty.standings([skipped]) == []
+    assert standings.standings([skipped]) == []
 
 
 def test_scores_of_a_wrong_shape_or_without_meaning_are_failures():

@@ -124,17 +124,6 @@ def ridge_errors(X: Array, Y: Array, gamma: float) -> list[tuple[float, float]]:
 
     The residual of a point left out is ``(A^-1 y)_i / (A^-1)_ii`` with ``A = K + alpha I``, so one
     eigen-decomposition serves every penalty.
-
-    Parameters
-    ----------
-    X, Y : ndarrays of shape (n, D) and (n, d)
-        Points and images.
-    gamma : float
-        Width of the kernel.
-
-    Returns
-    -------
-    list of (float, float)
     """
     from sklearn.metrics.pairwise import rbf_kernel
 
@@ -247,19 +236,10 @@ class Missing:
 
 
 def extenders(kind: str, step: float | None = None) -> list[Extender]:
-    """Return the lines of one map's table.
+    """Return a map's lines: ours with all defaults, the paper's weightings, our kernels, others.
 
-    Parameters
-    ----------
-    kind : str
-        The method that made the map: t-SNE and UMAP maps have placements of their own.
-    step : float, optional
-        Step of the sphere's grid, on which the paper's radii depend.
-
-    Returns
-    -------
-    list of Extender
-        Ours with all defaults, the paper's three weightings, our kernel methods, the others.
+    `kind` made the map: t-SNE and UMAP maps have placements of their own. `step` is that of the
+    sphere's grid, on which the paper's radii depend.
     """
     from sklearn.neighbors import KNeighborsRegressor
 

@@ -142,26 +142,8 @@ class Missing:
 
 
 def detectors(names: Sequence[str] = ()) -> list[Detector]:
-    """Return the lines of the table.
+    """Return the lines of the table with these names, ours first; all if there are none.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Only these; all if there are none.
-
-    Returns
-    -------
-    list of Detector
-        Ours first.
-
-    Raises
-    ------
-    ValueError
-        If there is no detector of a name.
-
-    Examples
-    --------
-    >>> from outsample.lab.novelty.detectors import detectors
     >>> [detector.name for detector in detectors(["10-NN distance", "NoveltyDetector()"])]
     ['NoveltyDetector()', '10-NN distance']
     """
