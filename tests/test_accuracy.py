@@ -209,7 +209,7 @@ def test_opentsne_s_shift_of_the_map_is_undone(monkeypatch):
     monkeypatch.setitem(sys.modules, "openTSNE", module)
     monkeypatch.setitem(sys.modules, "openTSNE.affinity", part)
     Y = np.arange(8.0).reshape(4, 2)
-    placed = peers.OpenTSNETransform().fit(Y, Y).predict(Y[:3])
+    placed = peers.by_opentsne(Y, Y)(Y[:3])
     assert placed.tolist() == [[7.0, 7.0]] * 3
     assert (np.arange(8.0).reshape(4, 2) == Y).all()  # the caller's map is as it was
 
@@ -233,7 +233,7 @@ def test_umap_gets_the_frozen_map(monkeypatch):
     module.UMAP = UMAP
     monkeypatch.setitem(sys.modules, "umap", module)
     Y = np.arange(8.0).reshape(4, 2)
-    assert (peers.UMAPTransform().fit(Y, Y).predict(Y[:3]) == Y[:3]).all()
+    assert (peers.by_umap(Y, Y)(Y[:3]) == Y[:3]).all()
     monkeypatch.setattr(maps, "find_spec", lambda name: True)
     assert (maps._umap(Y) == Y).all()
     monkeypatch.setattr(maps, "find_spec", lambda name: None)
@@ -241,7 +241,7 @@ def test_umap_gets_the_frozen_map(monkeypatch):
         maps._umap(Y)
     monkeypatch.setattr(peers, "find_spec", lambda name: True)
     last = peers.extenders("umap")[-1]
-    assert last.name == "umap-learn, own transform" and last.build is peers.UMAPTransform
+    assert last.name == "umap-learn, own transform" and last.build().learn.func is peers.by_umap
 
 
 def test_maps_are_made():

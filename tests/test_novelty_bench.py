@@ -4,6 +4,7 @@ import gzip
 import json
 import sys
 import types
+from functools import partial
 
 import click
 import numpy as np
@@ -17,28 +18,29 @@ from outsample.lab import bench_files
 from outsample.lab.accuracy.maps import Unavailable
 from outsample.lab.novelty import detectors, novelty_bench, splits, standings
 from outsample.lab.novelty import ranking as novelty
-from outsample.lab.novelty.detectors import OURS, PEER, Detector, MeanDistance
+from outsample.lab.novelty.detectors import OURS, PEER, Detector, Peer, mean_distance
 from outsample.lab.novelty.set_result import DetectorRow, SetResult
 from outsample.lab.novelty.splits import Source, Split, Trial
 
 
-class Distance(MeanDistance):
+class Distance(Peer):
     """Stands for our detector: it gives p-values too."""
 
     def p_values(self, X):
         return np.where(self.score(X) > 2.0, 0.001, 0.5)
 
 
-class Broken(MeanDistance):
-    def score(self, X):
-        return np.full(len(X), np.nan)
+def broken(X):
+    return lambda new: np.full(len(new), np.nan)
 
 
 LISTED = [
-    Detector("ours", OURS, lambda seed: Distance(3), "stub"),
-    Detector("near", PEER, lambda seed: MeanDistance(1), "nearest"),
-    Detector("broken", PEER, lambda seed: Broken()),
-    Detector("gone", PEER, lambda seed: detectors.Missing("it is not installed")),
+    Detector("ours", OURS, lambda seed: Distance(partial(mean_distance, n_neighbors=3)), "stub"),
+    Detector("near", PEER, lambda seed: Peer(partial(mean_distance, n_neighbors=1)), "nearest"),
+    Detector("broken", PEER, lambda seed: Peer(broken)),
+    Detector(
+        "gone", PEER, lambda seed: detectors._peer(detectors.missing, reason="it is not installed")
+    ),
 ]
 
 
@@ -380,7 +382,10 @@ def test_every_detector_finds_what_is_plain():
     rng = np.random.default_rng(0)
     X, new = rng.normal(size=(150, 3)), rng.normal(size=(20, 3))
     new[15:] += 12
-    for detector in [*detectors._sklearn(), Detector("", OURS, lambda seed: Distance())]:
+    for detector in [
+        *detectors._sklearn(),
+        Detector("", OURS, lambda seed: Distance(mean_distance)),
+    ]:
         scores = detector.build(0).fit(X).score(new)
         assert scores[15:].min() > scores[:15].max(), detector.name
 
@@ -397,6 +402,9 @@ def test_pyod_is_imported_by_name(monkeypatch):
         def __init__(self, random_state):
             self.seed = random_state
 
+        def decision_function(self, X):
+            return np.full(len(X), self.seed)
+
     for name, model in (("ecod", ECOD), ("lunar", LUNAR)):
         module = types.ModuleType(f"pyod.models.{name}")
         setattr(module, model.__name__, model)
@@ -411,8 +419,7 @@ def test_pyod_is_imported_by_name(monkeypatch):
     plain, network = detectors.detectors(["PyOD ECOD", "PyOD LUNAR"])
     assert plain.build(0).fit(X).score(X).tolist() == [3.0, 5.0, 7.0]
     assert "depend on the batch" in plain.note
-    fitted = network.build(7).fit(X)
-    assert fitted.detector_.seed == 7 and calls == [7, 1]
+    assert network.build(7).fit(X).score(X).tolist() == [7.0] * 3 and calls == [7, 1]
 
 
 @pytest.mark.parametrize("installed", [(), ("pyod",)])

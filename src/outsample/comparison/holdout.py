@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import RegressorMixin
 
-__all__ = ["Case", "ComparisonRow", "measure", "place"]
-
 NAN = float("nan")
 
 

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["read_pair", "read_table"]
-
 DELIMITERS = (",", ";", "\t")
 
 

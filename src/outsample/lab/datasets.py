@@ -3,12 +3,11 @@
 Nothing is downloaded: the sphere is computed and the digits come with scikit-learn.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-__all__ = ["Digits", "Sphere", "digits", "random_angles", "sphere", "sphere_map"]
 
 Array = NDArray[np.float64]
 
@@ -87,3 +86,29 @@ def digits() -> Digits:
 
     X, labels = load_digits(return_X_y=True)
     return Digits(np.asarray(X, dtype=np.float64), np.asarray(labels, dtype=np.int64))
+
+
+def _constant(images: Array, rng: np.random.Generator) -> Array:
+    return np.repeat(rng.random((len(images), 1)), images.shape[1], axis=1)
+
+
+def _times_ten(images: Array, rng: np.random.Generator) -> Array:
+    return 10 * images
+
+
+def _noise(images: Array, rng: np.random.Generator) -> Array:
+    return rng.random(images.shape)
+
+
+def _permuted(images: Array, rng: np.random.Generator) -> Array:
+    return rng.permuted(images, axis=1)
+
+
+JUNK_KINDS: dict[str, Callable[[Array, np.random.Generator], Array]] = {
+    "constant": _constant,
+    "times-10": _times_ten,
+    "noise": _noise,
+    "permuted": _permuted,
+}
+"""Images that nobody wrote, made of real ones: one grey value, an image ten times too bright,
+noise, an image's pixels shuffled."""

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from outsample import __version__
 
-__all__ = ["data_folder", "versions"]
-
 
 def data_folder(given: str | None = None) -> Path | None:
     """Return the folder of data: given, of OUTSAMPLE_DATA, or the usual one; None without any."""

@@ -4,8 +4,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsRegressor
 
-__all__ = ["DEFAULTS", "REFERENCE", "TITLES", "errors", "reference"]
-
 REFERENCE = "inverse-distance 15-NN"
 DEFAULTS = "PCAExtension(), all defaults"
 

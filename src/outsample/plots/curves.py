@@ -20,8 +20,6 @@ from outsample.plots.canvas import (
     svg,
 )
 
-__all__ = ["STYLES", "Curve", "curve_chart"]
-
 STYLES: tuple[tuple[str, str, str], ...] = (
     (BLUE, "-", "o"),
     (VERMILLION, "-", "s"),

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from outsample.plots.canvas import FAINT, INK, new_figure, png, settings
 
-__all__ = ["Layer", "Scene", "scene_data", "scene_picture"]
-
 MARKERS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "^"}
 FINEST = 5
 """Significant digits of a coordinate in the data: more than a screen can show."""

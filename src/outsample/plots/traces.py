@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from outsample.plots.canvas import INK, PALE, legend, new_figure, png, settings
 from outsample.plots.curves import WIDTH
 
-__all__ = ["Kind", "Trace", "trace_chart"]
-
 STRIP = 1.55
 """Height of a strip, in inches."""
 SHOWN = 1e-6

@@ -13,8 +13,6 @@ from outsample import plots
 from outsample.comparison.compare import Comparison
 from outsample.report.page import Picture, Section, Table, build_page, write_file, write_page
 
-__all__ = ["Compared", "comparison_table", "write_comparison"]
-
 CODE = """from outsample import compare
 
 rows = compare(X, Y)       # X: points, Y: your map of them

@@ -12,16 +12,6 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = [
-    "Picture",
-    "Section",
-    "Table",
-    "build_page",
-    "check_writable",
-    "write_file",
-    "write_page",
-]
-
 
 class Picture(NamedTuple):
     """A picture's file and the words that go with it."""

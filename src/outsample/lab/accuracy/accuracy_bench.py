@@ -26,8 +26,6 @@ from outsample.lab.json_records import plain, restored
 from outsample.lab.progress import Progress
 from outsample.report.page import Table, check_writable
 
-__all__ = ["draw_accuracy", "run_accuracy"]
-
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "umap-learn", "openTSNE")
 PROTOCOL = (
     "Each map is made of all points. The images of a random fifth are hidden and placed again from"

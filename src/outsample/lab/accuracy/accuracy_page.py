@@ -9,8 +9,6 @@ from outsample.lab.accuracy.peers import OURS, PEER
 from outsample.lab.bench_files import can_draw
 from outsample.report.page import Picture, Section, Table, build_page
 
-__all__ = ["accuracy_page", "map_report", "ratios", "summary_table"]
-
 BARS = (
     "Other: the best of the other methods. Bars: share of points within the error bar of"
     " PCAExtension(), which promises 90 %."

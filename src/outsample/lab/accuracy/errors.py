@@ -20,8 +20,6 @@ from outsample.lab.accuracy.peers import OURS, Extender, extenders
 from outsample.lab.progress import Progress, Teller
 from outsample.placers.selection import map_size
 
-__all__ = ["run", "run_map", "select"]
-
 
 def select(names: Sequence[str]) -> list[MapSpec]:
     """Return the maps with these names, or beginnings of names; all if there are none.

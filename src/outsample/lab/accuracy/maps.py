@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from outsample.comparison.holdout import Case
 from outsample.lab import datasets
 
-__all__ = ["MAPS", "QUICK", "MapSpec", "Unavailable", "cases", "diffusion_map"]
-
 Array = NDArray[np.float64]
 MNIST_FILE = "embedding/mnist.npz"
 MNIST_ROWS = 10_000

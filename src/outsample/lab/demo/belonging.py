@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from outsample import NoveltyDetector
+from outsample.lab.datasets import JUNK_KINDS
 from outsample.lab.demo.digits_map import split
-from outsample.lab.novelty.junk import JUNK_KINDS
 from outsample.report.page import Section, Table
-
-__all__ = ["ALPHA", "KindRow", "flagged_table", "run", "section"]
 
 ALPHA = 0.05
 """Share of false alarms asked for."""

@@ -14,8 +14,6 @@ from outsample.lab.methods import DEFAULTS, REFERENCE, TITLES
 from outsample.lab.progress import Progress, Teller, step_by_step
 from outsample.report.page import Picture, Section, Table, build_page, check_writable, write_page
 
-__all__ = ["FULL", "QUICK", "DemoResult", "Size", "demo_tables", "run_demo"]
-
 CODE = """from outsample import NoveltyDetector, PCAExtension
 
 ext = PCAExtension().fit(X, Y)   # Y: your map of X, from any method

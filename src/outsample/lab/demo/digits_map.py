@@ -18,17 +18,6 @@ from outsample.lab.methods import DEFAULTS, REFERENCE, TITLES, errors, reference
 from outsample.placers.selection import map_size
 from outsample.report.page import Picture, Section, Table
 
-__all__ = [
-    "DigitsExample",
-    "DigitsMap",
-    "DigitsRow",
-    "embed",
-    "example",
-    "methods",
-    "run",
-    "section",
-]
-
 FAR = 0.1
 """A point is called far off when its error exceeds this share of the map's size."""
 

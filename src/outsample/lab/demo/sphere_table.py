@@ -17,18 +17,6 @@ from outsample.lab.datasets import Sphere, random_angles, sphere, sphere_map
 from outsample.lab.methods import DEFAULTS, REFERENCE, TITLES, errors, reference
 from outsample.report.page import Picture, Section, Table
 
-__all__ = [
-    "PAPER",
-    "SphereExample",
-    "SphereRow",
-    "best",
-    "example",
-    "met",
-    "methods",
-    "run",
-    "section",
-]
-
 PAPER: dict[tuple[str, int], float] = {
     ("distance", 900): 1.04e-2,
     ("tangent", 900): 8.08e-3,

@@ -41,8 +41,6 @@ from outsample.lab.novelty.standings import grouped
 from outsample.lab.progress import Progress
 from outsample.report.page import Table, check_writable
 
-__all__ = ["draw_novelty", "run_novelty"]
-
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "pyod", "torch")
 PROTOCOL = {
     "all": "Every detector learns from the same normal rows, then ranks the same new rows, some"

@@ -10,8 +10,6 @@ from outsample.lab.novelty.set_result import LEVEL, DetectorRow, NoveltyRun, Set
 from outsample.lab.novelty.standings import Group, Standing, grouped
 from outsample.report.page import Picture, Section, Table, build_page
 
-__all__ = ["area_picture", "novelty_page", "set_report", "standing_tables"]
-
 STANDING = ("Detector", "Mean rank", "Mean AUC", "Mean AP", "s a set", "sets")
 ROWS = ("Detector", "AUC", "±", "AP", "±", "s")
 SUMMARY = ("Set", "rows", "columns", "new", "strange", "AUC", "best other", "which", "false alarms")

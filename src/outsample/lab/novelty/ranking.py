@@ -21,8 +21,6 @@ from outsample.lab.novelty.set_result import LEVEL, Alarms, DetectorRow, SetResu
 from outsample.lab.novelty.splits import SOURCES, Source, Split, Trial
 from outsample.lab.progress import Progress, Teller
 
-__all__ = ["areas", "run", "run_source", "select"]
-
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 

@@ -15,13 +15,7 @@ from numpy.typing import NDArray
 
 from outsample.lab import datasets
 from outsample.lab.accuracy.maps import MNIST_FILE, Unavailable
-from outsample.lab.novelty.junk import JUNK_KINDS
 from outsample.lab.traffic.days import load_traffic, log_features
-
-__all__ = [
-    "DARPA", "DIGITS", "FRESH", "GROUPS", "JUNK", "MNIST", "OUTLIERS", "QUICK", "SOURCES",
-    "Source", "Split", "Trial", "half", "standardise", "thin",
-]  # fmt: skip
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -183,7 +177,7 @@ def _junk(name: str, X: Array, seed: int) -> Split:
     known, rest = half(X, rng, TRAINING_ROWS)
     normal, spare = rest[: IMAGES - JUNK_ROWS], rest[:JUNK_ROWS]
     trials = []
-    for kind, make in JUNK_KINDS.items():
+    for kind, make in datasets.JUNK_KINDS.items():
         junk = make(spare, rng)
         mask = np.repeat([False, True], [len(normal), len(junk)])
         trials.append(Trial(f"junk-{name}-{kind}", np.concatenate([normal, junk]), mask))
@@ -215,8 +209,20 @@ def _traffic(quiet: str, folder: Path | None, seed: int) -> Split:
 
 
 def loud_connections(attacks: str) -> int:
-    """Return how many connections of a minute, ``name:count;...``, are of floods and fast scans.
+    """Return how many connections of a minute belong to floods and fast scans.
 
+    Parameters
+    ----------
+    attacks : str
+        ``name:count`` of each attack, joined by semicolons.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from outsample.lab.novelty.splits import loud_connections
     >>> loud_connections("pod:120;phf:7;smurf:3"), loud_connections("")
     (123, 0)
     """
@@ -287,7 +293,7 @@ def _sources() -> tuple[Source, ...]:
         ("digits", "digits", _digit_junk, 0.3),
         ("mnist", "MNIST", _mnist_junk, 8.0),
     ):
-        words = {kind: kind.replace("-", " ") for kind in JUNK_KINDS}
+        words = {kind: kind.replace("-", " ") for kind in datasets.JUNK_KINDS}
         titles = {f"junk-{name}-{kind}": f"{title}, {word}" for kind, word in words.items()}
         seeds = 1 if name == "mnist" else 3
         found.append(Source(f"junk-{name}", JUNK, titles, make, minutes, seeds))
