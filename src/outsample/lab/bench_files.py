@@ -2,12 +2,12 @@
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from outsample.report.page import Picture, Table, write_file, write_page
+from outsample.report.page import Picture, Section, Table, write_file, write_page
 
 Run = TypeVar("Run")
 
@@ -49,6 +49,12 @@ def write_drawing(
     if picture is not None:
         files.insert(0, write_file(Path(out_dir) / f"{name}.png", picture.data))
     return files
+
+
+def settings_section(notes: Iterable[tuple[str, str]]) -> Section:
+    """Say once how each method was set up; who has nothing to say is left out."""
+    said = {name: note for name, note in notes if note}
+    return Section("Settings", [f"{name}: {note}." for name, note in said.items()])
 
 
 def can_draw() -> bool:

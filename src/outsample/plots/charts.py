@@ -5,7 +5,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outsample.plots.canvas import BLUE, FAINT, ORANGE, PALE, legend, new_figure, png, settings, svg
+from outsample.plots.canvas import (
+    BLUE,
+    FAINT,
+    ORANGE,
+    PALE,
+    beside,
+    legend,
+    line_rows,
+    new_figure,
+    png,
+    settings,
+    svg,
+)
 
 if TYPE_CHECKING:
     from outsample.comparison.holdout import ComparisonRow
@@ -33,21 +45,14 @@ def error_chart(
         axes.set_xscale("log")
         axes.set_xlim(limits)
         for line, (mine, paper) in enumerate(zip(ours, theirs, strict=True)):
-            axes.axhline(line, color="#e3e7ec", linewidth=1, zorder=0)
             if paper is not None:
                 axes.plot([mine, paper], [line, line], color=FAINT, linewidth=1.2, zorder=1)
                 axes.plot(paper, line, "D", color=ORANGE, markersize=7, zorder=2)
             axes.plot(mine, line, "o", color=BLUE, markersize=7, zorder=3)
-            axes.text(
-                1.03, line, f"{mine:.2e}", transform=axes.get_yaxis_transform(), va="center",
-                color=BLUE, fontsize=9,
-            )  # fmt: skip
-        axes.set_yticks(range(len(labels)), labels)
-        axes.set_ylim(len(labels) - 0.5, -0.5)
+            beside(axes, line, f"{mine:.2e}", BLUE)
+        line_rows(axes, labels)
         axes.set_xlabel("mean error, log scale; left is better")
-        axes.tick_params(length=0, which="both", labelsize=9)
         axes.xaxis.set_minor_formatter("")
-        axes.spines[["top", "right", "left"]].set_visible(False)
         legend(figure, 0.0, ("measured here", BLUE, "o"), ("printed in the paper", ORANGE, "D"))
         return svg(figure)
 
@@ -59,13 +64,13 @@ def comparison(rows: "Sequence[ComparisonRow]", *, title: str = "") -> bytes:
         figure, axes = _lines([row.name for row in rows], title, left=0.36)
         for line, row in enumerate(rows):
             if row.failure:
-                _beside(axes, line, "failed", FAINT)
+                beside(axes, line, "failed", FAINT)
                 continue
             colour = BLUE if row.error == least else FAINT
             ends = [max(value, 1e-16) for value in (row.median, row.quantile_90)]
             axes.plot(ends, [line, line], color=PALE, linewidth=6, solid_capstyle="round")
             axes.plot(max(row.error, 1e-16), line, "o", color=colour, markersize=8, zorder=3)
-            _beside(axes, line, f"{row.error:#.3g}", colour)
+            beside(axes, line, f"{row.error:#.3g}", colour)
         _ticks(axes)
         axes.set_xlabel("error over the size of the map, log scale; left is better")
         legend(
@@ -95,7 +100,7 @@ def ratio_chart(
             axes.plot(1.0, line, "D", color=ORANGE, markersize=9, zorder=3)
             if np.isfinite(mine):
                 axes.plot(min(ratios[-1], FAR), line, "o", color=BLUE, markersize=7, zorder=4)
-            _beside(axes, line, f"{mine:#.3g}" if np.isfinite(mine) else "failed", BLUE)
+            beside(axes, line, f"{mine:#.3g}" if np.isfinite(mine) else "failed", BLUE)
         axes.set_xlim(min(0.5, 0.8 * axes.dataLim.x0), 1.15 * FAR)
         _ticks(axes)
         axes.set_xlabel("error over that of the best other method, log scale; left is better")
@@ -113,13 +118,7 @@ def _lines(labels: Sequence[str], title: str, left: float) -> tuple[Any, Any]:
     figure = new_figure(7.0, height, title)
     axes = figure.add_axes((left, 0.78 / height, 0.87 - left, 0.36 * len(labels) / height))
     axes.set_xscale("log")
-    for line in range(len(labels)):
-        axes.axhline(line, color="#e3e7ec", linewidth=1, zorder=0)
-    short = [name if len(name) <= 34 else f"{name[:33]}…" for name in labels]
-    axes.set_yticks(range(len(labels)), short)
-    axes.set_ylim(len(labels) - 0.5, -0.5)
-    axes.tick_params(length=0, which="both", labelsize=9)
-    axes.spines[["top", "right", "left"]].set_visible(False)
+    line_rows(axes, [name if len(name) <= 34 else f"{name[:33]}…" for name in labels])
     return figure, axes
 
 
@@ -132,9 +131,3 @@ def _ticks(axes: Any) -> None:
         axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
-
-
-def _beside(axes: Any, line: int, words: str, colour: str) -> None:
-    """Write at the right end of a line."""
-    place = axes.get_yaxis_transform()
-    axes.text(1.03, line, words, transform=place, va="center", color=colour, fontsize=9)

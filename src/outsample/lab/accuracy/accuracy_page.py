@@ -6,7 +6,7 @@ from outsample import plots
 from outsample.comparison.compare import Comparison
 from outsample.lab.accuracy.map_result import AccuracyRun, MapResult
 from outsample.lab.accuracy.peers import OURS, PEER
-from outsample.lab.bench_files import can_draw
+from outsample.lab.bench_files import can_draw, settings_section
 from outsample.report.page import Picture, Section, Table, build_page
 
 BARS = (
@@ -89,7 +89,9 @@ def accuracy_page(run: AccuracyRun, picture: Picture | None) -> str:
         [
             Section("All maps", [run.protocol, *skipped], [summary_table(done)], pictures),
             *map(_section, done),
-            _settings(done),
+            settings_section(
+                (row.result.name, row.parameters) for result in done for row in result.rows
+            ),
         ],
         lead="Points whose true place on the map is known are hidden and placed again: by"
         " PCAExtension() with all defaults, by the paper's weights, and by other methods.",
@@ -111,10 +113,3 @@ def _section(result: MapResult) -> Section:
         if row.result.failure
     ]  # fmt: skip
     return Section(result.title, words, [_table(result)])
-
-
-def _settings(results: Sequence[MapResult]) -> Section:
-    """Say once how each method was set up."""
-    rows = [row for result in results for row in result.rows if row.parameters]
-    notes = {row.result.name: row.parameters for row in rows}
-    return Section("Settings", [f"{name}: {note}." for name, note in notes.items()])

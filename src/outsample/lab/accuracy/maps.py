@@ -13,6 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.spatial.distance import pdist, squareform
+from sklearn import datasets as sklearn_datasets
+from sklearn.decomposition import PCA
+from sklearn.manifold import TSNE, Isomap, LocallyLinearEmbedding
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from outsample.comparison.holdout import Case
 from outsample.lab import datasets
@@ -73,9 +79,6 @@ def diffusion_map(X: Array, n_components: int = 5) -> Array:
     >>> bool((np.diff(line) > 0).all() or (np.diff(line) < 0).all())
     True
     """
-    from scipy.linalg import eigh
-    from scipy.spatial.distance import pdist, squareform
-
     squared = pdist(X, "sqeuclidean")
     kernel = squareform(np.exp(-3 * squared / np.median(squared)))
     np.fill_diagonal(kernel, 1.0)
@@ -105,8 +108,6 @@ def _digits(embed: Callable[[Array], Array], folder: Path | None) -> tuple[Array
 
 def _sheet(name: str, embed: Callable[[Array], Array], folder: Path | None) -> tuple[Array, Array]:
     """Embed the swiss roll or the s-curve, 5000 points."""
-    from sklearn import datasets as sklearn_datasets
-
     X = getattr(sklearn_datasets, f"make_{name}")(5000, random_state=0)[0]
     return X, embed(X)
 
@@ -119,8 +120,6 @@ def _mnist(embed: Callable[[Array], Array], folder: Path | None) -> tuple[Array,
 @lru_cache(maxsize=1)
 def _mnist_points(path: Path | None) -> Array:
     """Random images, as 50 principal components; kept, for four maps want them."""
-    from sklearn.decomposition import PCA
-
     if path is None or not path.is_file():
         raise Unavailable(f"no file {path or MNIST_FILE}; name its folder with --data")
     with np.load(path, allow_pickle=False) as file:
@@ -134,9 +133,6 @@ def _mnist_points(path: Path | None) -> Array:
 
 
 def _tsne(X: Array) -> Array:
-    from sklearn.manifold import TSNE
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
     with threadpool_limits(1):  # the same map on every number of cores
         return np.asarray(TSNE(random_state=0).fit_transform(X), dtype=np.float64)
 
@@ -151,14 +147,10 @@ def _umap(X: Array) -> Array:
 
 
 def _isomap(X: Array, **parameters: int) -> Array:
-    from sklearn.manifold import Isomap
-
     return np.asarray(Isomap(**parameters).fit_transform(X))
 
 
 def _lle(X: Array) -> Array:
-    from sklearn.manifold import LocallyLinearEmbedding
-
     return np.asarray(LocallyLinearEmbedding(n_neighbors=12, random_state=0).fit_transform(X))
 
 

@@ -12,6 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import RBFInterpolator
+from scipy.spatial.distance import pdist
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.neighbors import KNeighborsRegressor, NearestNeighbors
 
 from outsample import (
     GeometricHarmonics,
@@ -64,8 +71,6 @@ class Peer:
 
 def local_rbf(X: Array, Y: Array, kernel: str, neighbors: int = 50) -> Place:
     """SciPy's radial basis functions over the 50 nearest training points."""
-    from scipy.interpolate import RBFInterpolator
-
     neighbors = min(neighbors, len(X))
     # A linear term needs more neighbours than columns.
     degree = 1 if kernel == "thin_plate_spline" and X.shape[1] < neighbors // 2 else 0
@@ -78,9 +83,6 @@ def gaussian_process(X: Array, Y: Array) -> Place:
 
     Length and noise are chosen by likelihood on some rows; then all it can take are factored.
     """
-    from sklearn.gaussian_process import GaussianProcessRegressor
-    from sklearn.gaussian_process.kernels import RBF, WhiteKernel
-
     order = np.random.default_rng(0).permutation(len(X))
     some, all_rows = order[:LIKELIHOOD_ROWS], order[:PROCESS_ROWS]
     length = np.sqrt(median_squared_distance(X))
@@ -93,8 +95,6 @@ def gaussian_process(X: Array, Y: Array) -> Place:
 
 def kernel_ridge(X: Array, Y: Array) -> Place:
     """Kernel ridge regression, its width and penalty by leave-one-out on some rows."""
-    from sklearn.kernel_ridge import KernelRidge
-
     mean = Y.mean(axis=0)
     some = np.random.default_rng(0).permutation(len(X))[:TUNING_ROWS]
     unit = median_squared_distance(X)
@@ -114,8 +114,6 @@ def ridge_errors(X: Array, Y: Array, gamma: float) -> list[tuple[float, float]]:
     The residual of a point left out is ``(A^-1 y)_i / (A^-1)_ii`` with ``A = K + alpha I``, so one
     eigen-decomposition serves every penalty.
     """
-    from sklearn.metrics.pairwise import rbf_kernel
-
     values, vectors = np.linalg.eigh(rbf_kernel(X, gamma=gamma))
     projected, found = vectors.T @ Y, []
     for penalty in (1e-10, 1e-8, 1e-6, 1e-4, 1e-2):
@@ -131,8 +129,6 @@ def barycentric(X: Array, Y: Array, n_neighbors: int = 10, reg: float = 1e-3) ->
 
     What ``transform`` of scikit-learn's locally linear embedding does.
     """
-    from sklearn.neighbors import NearestNeighbors
-
     index = NearestNeighbors(n_neighbors=n_neighbors).fit(X)
 
     def place(new: Array) -> Array:
@@ -196,8 +192,6 @@ def extenders(kind: str, step: float | None = None) -> list[Extender]:
     `kind` made the map: t-SNE and UMAP maps have placements of their own. `step` is that of the
     sphere's grid, on which the paper's radii depend.
     """
-    from sklearn.neighbors import KNeighborsRegressor
-
     found = [Extender(METHOD, OURS, PCAExtension, "all defaults")]
     for weighting in sphere.WEIGHTINGS:
         fixed: dict[str, Any] = {
@@ -249,8 +243,6 @@ def extenders(kind: str, step: float | None = None) -> list[Extender]:
 
 def median_squared_distance(X: Array) -> float:
     """Return the median squared distance of two points, on at most 1000 of them."""
-    from scipy.spatial.distance import pdist
-
     some = np.random.default_rng(0).permutation(len(X))[:1000]
     return float(np.median(pdist(X[some], "sqeuclidean")))
 

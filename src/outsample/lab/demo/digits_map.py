@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.manifold import TSNE
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from outsample import PCAExtension, plots
 from outsample.comparison.holdout import place
@@ -58,9 +60,6 @@ class DigitsExample(NamedTuple):
 
 def embed(n_points: int | None = None) -> DigitsMap:
     """Make the t-SNE map of the first `n_points` digits, of all of them by default."""
-    from sklearn.manifold import TSNE
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
     X, labels = datasets.digits()
     X, labels = X[:n_points], labels[:n_points]
     start = perf_counter()

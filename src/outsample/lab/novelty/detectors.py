@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.ensemble import IsolationForest
+from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
+from sklearn.svm import OneClassSVM
 
 Array = NDArray[np.float64]
 Score = Callable[[Array], Array]
@@ -78,8 +81,6 @@ class Peer:
 
 def mean_distance(X: Array, n_neighbors: int = 10) -> Score:
     """Score by the mean distance to the nearest training rows: the simplest detector there is."""
-    from sklearn.neighbors import NearestNeighbors
-
     search = NearestNeighbors(n_neighbors=min(n_neighbors, len(X))).fit(X)
     return lambda new: np.asarray(search.kneighbors(new)[0].mean(axis=1))
 
@@ -125,19 +126,13 @@ def detectors(names: Sequence[str] = ()) -> list[Detector]:
 
 
 def _sklearn() -> list[Detector]:
-    def factor(seed: int) -> Peer:
-        from sklearn.neighbors import LocalOutlierFactor
-
-        return _peer(by_sklearn, estimator=LocalOutlierFactor(novelty=True))
-
     def forest(seed: int) -> Peer:
-        from sklearn.ensemble import IsolationForest
-
         return _peer(by_sklearn, estimator=IsolationForest(random_state=seed))
 
-    def machine(seed: int) -> Peer:
-        from sklearn.svm import OneClassSVM
+    def factor(seed: int) -> Peer:
+        return _peer(by_sklearn, estimator=LocalOutlierFactor(novelty=True))
 
+    def machine(seed: int) -> Peer:
         return _peer(by_sklearn, estimator=OneClassSVM())
 
     return [

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from outsample import plots
-from outsample.lab.bench_files import can_draw
+from outsample.lab.bench_files import can_draw, settings_section
 from outsample.lab.novelty.detectors import METHOD, OURS, PEER
 from outsample.lab.novelty.set_result import LEVEL, DetectorRow, NoveltyRun, SetResult
 from outsample.lab.novelty.standings import Group, Standing, grouped
@@ -126,7 +126,7 @@ def novelty_page(run: NoveltyRun, picture: Picture | None) -> str:
             Section("How it was measured", [*run.protocol.values(), _seeds(run.seeds), *skipped]),
             *map(_group, groups),
             Section("Every set", [], [_table(result) for result in done]),
-            _settings(done),
+            settings_section((row.name, row.parameters) for result in done for row in result.rows),
         ],
         lead="Detectors that have seen only normal rows rank new rows from strange to normal:"
         f" {METHOD} with all defaults, beside those of scikit-learn and PyOD.",
@@ -170,10 +170,3 @@ def _summary(result: SetResult) -> list[str]:
         *(["-", "-"] if peer is None else [f"{peer.auc:.4f}", peer.name]),
         "-" if alarms is None else f"{alarms.normal:.1%}",
     ]
-
-
-def _settings(results: Sequence[SetResult]) -> Section:
-    """Say once how each detector was set up."""
-    rows = [row for result in results for row in result.rows if row.parameters]
-    notes = {row.name: row.parameters for row in rows}
-    return Section("Settings", [f"{name}: {note}." for name, note in notes.items()])

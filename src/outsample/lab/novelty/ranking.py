@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 from outsample.lab.accuracy.maps import Unavailable
 from outsample.lab.novelty.detectors import Detector, detectors
@@ -145,8 +146,6 @@ def areas(strange: Mask, scores: Array) -> tuple[float, float]:
     >>> areas(np.array([False, False, True]), np.array([0.0, 2.0, 1.0]))
     (0.5, 0.5)
     """
-    from sklearn.metrics import average_precision_score, roc_auc_score
-
     order = rankdata(scores)  # both figures depend on ranks alone, and ranks are finite
     return float(roc_auc_score(strange, order)), float(average_precision_score(strange, order))
 
