@@ -12,10 +12,10 @@ from threadpoolctl import threadpool_limits
 from outsample import plots
 from outsample.cli import main
 from outsample.comparison.holdout import ComparisonRow
-from outsample.lab import datasets
-from outsample.lab.accuracy import accuracy_bench, maps, peers
-from outsample.lab.accuracy import accuracy_bench as bench
+from outsample.lab import bench_files, datasets
+from outsample.lab.accuracy import accuracy_bench, accuracy_page, maps, peers
 from outsample.lab.accuracy import errors as accuracy
+from outsample.lab.accuracy.map_result import MapResult, MapRow
 from outsample.lab.accuracy.maps import MapSpec, Unavailable
 from outsample.lab.environment import data_folder
 
@@ -45,9 +45,13 @@ def tiny(monkeypatch):
 
 @pytest.fixture
 def run(tiny, tmp_path):
-    result = CliRunner().invoke(main, ["bench", "accuracy", "--out", str(tmp_path / "out")])
+    return invoke("--out", tmp_path / "out"), tmp_path / "out"
+
+
+def invoke(*words):
+    result = CliRunner().invoke(main, ["bench", "accuracy", *map(str, words)])
     assert result.exit_code == 0, result.output
-    return result, tmp_path / "out"
+    return result
 
 
 def test_the_command_from_end_to_end(run):
@@ -71,15 +75,40 @@ def test_the_command_from_end_to_end(run):
     html = (folder / "accuracy.html").read_text()
     assert "gone was skipped: no file here." in html and "failed. ImportError" in html
     assert html.count("<img ") == 1 and (folder / "accuracy.png").read_bytes()[:4] == b"\x89PNG"
+    # From the file of results alone, and with nothing measured: the same page, picture and summary.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(accuracy, "run", None)
+        patch.setattr(accuracy, "MAPS", ())
+        again = invoke("--from", folder / "accuracy.json", "--out", folder / "again")
+    assert (folder / "again" / "accuracy.html").read_text() == html
+    assert (folder / "again" / "accuracy.png").read_bytes() == (
+        folder / "accuracy.png"
+    ).read_bytes()
+    assert sorted(path.name for path in (folder / "again").iterdir()) == [
+        "accuracy.html", "accuracy.png"
+    ]  # fmt: skip
+    summary = again.stdout.splitlines()[:-3]
+    assert "\n".join(summary) in result.stdout and len(summary) > 5
+    assert accuracy_bench.told_run(accuracy_bench.restored_run(told)) == told
+
+
+@pytest.mark.parametrize("text", ["{}", "[1]", "no JSON", '{"maps": [{"name": 3}]}'])
+def test_a_file_of_something_else_is_refused_in_one_line(tmp_path, text):
+    (tmp_path / "x.json").write_text(text)
+    for name in ("accuracy", "novelty"):
+        words = ["bench", name, "--from", str(tmp_path / "x.json"), "--out", str(tmp_path)]
+        result = CliRunner().invoke(main, words)
+        assert result.exit_code == 1 and "does not hold results of this benchmark" in result.stderr
+        assert result.stderr.startswith("Error: ") and result.stderr.count("\n") == 1
 
 
 def test_plain_bench_is_accuracy_and_quick_has_one_split(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(accuracy_bench, "QUICK", ("ball",))
-    monkeypatch.setattr(accuracy_bench, "find_spec", lambda name: None)
-    found = bench.run_accuracy(tmp_path, quick=True)
-    assert [result.spec.name for result in found.results] == ["ball"]
+    monkeypatch.setattr(bench_files, "find_spec", lambda name: None)
+    found = accuracy_bench.run_accuracy(tmp_path, quick=True)
     assert [path.name for path in found.files] == ["accuracy.json", "accuracy.html"]
-    assert json.loads(found.files[0].read_text())["seeds"] == [0]
+    told = json.loads(found.files[0].read_text())
+    assert told["seeds"] == [0] and [result["name"] for result in told["maps"]] == ["ball"]
     monkeypatch.setattr(accuracy, "MAPS", TINY[2:])
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(main, ["bench"])
@@ -100,7 +129,7 @@ def test_a_name_is_itself_before_it_is_a_beginning():
 
 def row(name, error, family=peers.PEER):
     failure = "" if np.isfinite(error) else "failed"
-    return accuracy.Row(ComparisonRow(name, error, 0, 0, 0, 0, 0, failure), family, "")
+    return MapRow(ComparisonRow(name, error, 0, 0, 0, 0, 0, failure), family, "")
 
 
 @pytest.mark.parametrize(
@@ -110,18 +139,18 @@ def row(name, error, family=peers.PEER):
 )  # fmt: skip
 def test_targets(target, ours, peer, met):
     rows = [row("ours", ours, peers.OURS), row("peer", peer)]
-    result = accuracy.MapResult(TINY[0]._replace(target=target), rows)
+    result = MapResult("ball", "ball", "sphere", target, rows)
     assert result.met is met and result.best_peer.name == "peer"
-    assert accuracy_bench._summary(result)[5] == ("yes" if met else "no")
+    assert accuracy_page._summary(result)[5] == ("yes" if met else "no")
     assert plots.ratio_chart(["a"], [ours], [[peer, 100.0]])[:4] == b"\x89PNG"
 
 
 def test_without_peers_there_is_nothing_to_compare_with():
-    result = accuracy.MapResult(TINY[1], [row("ours", 0.1, peers.OURS)])
+    result = MapResult("torn", "torn", "tsne", None, [row("ours", 0.1, peers.OURS)])
     assert result.best_peer is None and result.target is None and not result.met
-    assert accuracy_bench._summary(result)[2:4] == ["-", "-"]
-    assert accuracy_bench._picture([result]) is None
-    assert accuracy_bench._covered(result) == ""
+    assert accuracy_page._summary(result)[2:4] == ["-", "-"]
+    assert accuracy_page.ratios([result]) is None
+    assert accuracy_page._covered(result) == ""
 
 
 def test_splits_hide_a_fifth():
@@ -180,7 +209,7 @@ def test_opentsne_s_shift_of_the_map_is_undone(monkeypatch):
     monkeypatch.setitem(sys.modules, "openTSNE", module)
     monkeypatch.setitem(sys.modules, "openTSNE.affinity", part)
     Y = np.arange(8.0).reshape(4, 2)
-    placed = peers.OpenTSNETransform().fit(Y, Y).predict(Y[:3])
+    placed = peers.by_opentsne(Y, Y)(Y[:3])
     assert placed.tolist() == [[7.0, 7.0]] * 3
     assert (np.arange(8.0).reshape(4, 2) == Y).all()  # the caller's map is as it was
 
@@ -204,7 +233,7 @@ def test_umap_gets_the_frozen_map(monkeypatch):
     module.UMAP = UMAP
     monkeypatch.setitem(sys.modules, "umap", module)
     Y = np.arange(8.0).reshape(4, 2)
-    assert (peers.UMAPTransform().fit(Y, Y).predict(Y[:3]) == Y[:3]).all()
+    assert (peers.by_umap(Y, Y)(Y[:3]) == Y[:3]).all()
     monkeypatch.setattr(maps, "find_spec", lambda name: True)
     assert (maps._umap(Y) == Y).all()
     monkeypatch.setattr(maps, "find_spec", lambda name: None)
@@ -212,7 +241,7 @@ def test_umap_gets_the_frozen_map(monkeypatch):
         maps._umap(Y)
     monkeypatch.setattr(peers, "find_spec", lambda name: True)
     last = peers.extenders("umap")[-1]
-    assert last.name == "umap-learn, own transform" and last.build is peers.UMAPTransform
+    assert last.name == "umap-learn, own transform" and last.build().learn.func is peers.by_umap
 
 
 def test_maps_are_made():

@@ -16,7 +16,7 @@ import outsample
 from outsample import PCAExtension, compare, plots
 from outsample.comparison.compare import Comparison, ComparisonRow
 from outsample.comparison.holdout import Case, measure, place
-from outsample.report.comparison_page import write_comparison
+from outsample.report.comparison_page import Compared, write_comparison
 
 PLAIN = PCAExtension(weighting="distance", order=0, loss="squared", n_neighbors=5)
 
@@ -196,9 +196,9 @@ def test_the_picture(surface):
 
 
 def test_files(surface, tmp_path, monkeypatch):
-    facts = {"n_points": 120, "n_columns": 2, "n_components": 3, "n_splits": 1, "seed": 0}
+    compared = Compared(120, 2, 3, 1, 0)
     rows = compare(*surface, {"knn": KNeighborsRegressor(5), "bad": Broken()}, n_splits=1)
-    paths = write_comparison(tmp_path / "new", rows, facts)
+    paths = write_comparison(tmp_path / "new", rows, compared)
     assert [path.name for path in paths] == ["compare.json", "compare.csv", "compare.html"]
     told = json.loads(paths[0].read_text())
     assert told["rows"][0]["error"] == rows[0].error and told["rows"][1]["error"] is None
@@ -206,5 +206,5 @@ def test_files(surface, tmp_path, monkeypatch):
     html = paths[2].read_text()
     assert "bad failed. RuntimeError: no luck." in html and html.count("<img ") == 1
     monkeypatch.setattr("outsample.report.comparison_page.find_spec", lambda name: None)
-    html = write_comparison(tmp_path, rows[1:], facts)[2].read_text()
+    html = write_comparison(tmp_path, rows[1:], compared)[2].read_text()
     assert "<img" not in html and "the best" not in html

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from outsample import __version__, cli
+from outsample import __version__
 from outsample.cli import main
-from outsample.lab.demo.demo import Size, run_demo
+from outsample.lab.demo.demo import Size, ratio, run_demo
+from outsample.report import terminal
+from outsample.report.comparison_page import comparison_table
 
 HEAVY = ("numpy", "numba", "sklearn", "scipy", "matplotlib", "rich")
 TINY = Size(n_per_axis=(8, 9), n_new=10, n_seeds=2, n_digits=200, splits=(0,))
@@ -41,6 +43,7 @@ def test_importing_the_package_loads_nothing_heavy():
         ["compare", "--help"],
         ["bench", "--help"],
         ["bench", "accuracy", "--help"],
+        ["bench", "novelty", "--help"],
     ],
 )
 def test_help_loads_nothing_heavy(words):
@@ -48,7 +51,7 @@ def test_help_loads_nothing_heavy(words):
     assert modules_after(code) == []
 
 
-@pytest.mark.parametrize("name", ["", *main.commands, "bench accuracy"])
+@pytest.mark.parametrize("name", ["", *main.commands, "bench accuracy", "bench novelty"])
 def test_every_command_and_option_has_help(name):
     result = CliRunner().invoke(main, [*name.split(), "--help"])
     assert result.exit_code == 0
@@ -138,7 +141,7 @@ def test_a_file_in_place_of_the_folder_is_a_usage_error(tmp_path):
 def test_a_terminal_gets_a_bar_with_the_time_left(monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm-256color")
-    with cli._progress() as tell:
+    with terminal.shown_progress() as tell:
         tell(0.0, "first")
         tell(0.5, "second")
     assert "second" in capsys.readouterr().err
@@ -148,7 +151,7 @@ def test_a_terminal_gets_a_bar_with_the_time_left(monkeypatch, capsys):
     ("error", "words"), [(1.0, "1 x"), (0.5, "0.5 x"), (1e-5, "< 0.001 x"), (2.0, "2 x")]
 )
 def test_ratios_to_the_reference(error, words):
-    assert cli._ratio(error, 1.0) == words
+    assert ratio(error, 1.0) == words
 
 
 @pytest.fixture
@@ -210,21 +213,23 @@ def test_compare_says_in_one_line_what_is_wrong(pair, monkeypatch, words, messag
 
 
 def test_a_terminal_gets_a_drawn_table(capsys):
+    from rich.console import Console
+
     from outsample.comparison.compare import Comparison, ComparisonRow
 
     nan = float("nan")
     rows = Comparison(
         [
             ComparisonRow("good", 0.1, 0.0, 0.1, 0.2, 1.0, 0.1),
-            ComparisonRow("bad", nan, nan, nan, nan, nan, nan, "ValueError: no"),
+            ComparisonRow("bad", nan, nan, nan, nan, nan, nan, "ValueError: no [x]"),
         ]
     )
-    cli._print(cli._comparison_table(rows))
+    Console().print(terminal.terminal_table("errors", comparison_table(rows)))
     shown = capsys.readouterr().out
-    assert "good" in shown and "ValueError: no" in shown and "0.100" in shown
+    assert "good" in shown and "ValueError: no [x]" in shown and "0.100" in shown
 
 
 def test_the_time_left_is_told_once_there_is_something_to_tell(monkeypatch):
-    monkeypatch.setattr(cli, "monotonic", lambda: 60.0)
-    assert cli._left(0.0, 0.5) == " (1.0 min left)"
-    assert cli._left(55.0, 0.5) == "" == cli._left(0.0, 1.0)
+    monkeypatch.setattr(terminal, "monotonic", lambda: 60.0)
+    assert terminal.time_left(0.0, 0.5) == " (1.0 min left)"
+    assert terminal.time_left(55.0, 0.5) == "" == terminal.time_left(0.0, 1.0)

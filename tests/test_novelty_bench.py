@@ -4,6 +4,7 @@ import gzip
 import json
 import sys
 import types
+from functools import partial
 
 import click
 import numpy as np
@@ -13,31 +14,33 @@ from click.testing import CliRunner
 import outsample
 from outsample import plots
 from outsample.cli import main
+from outsample.lab import bench_files
 from outsample.lab.accuracy.maps import Unavailable
-from outsample.lab.novelty import detectors, novelty_bench, splits
-from outsample.lab.novelty import novelty_bench as bench
+from outsample.lab.novelty import detectors, novelty_bench, splits, standings
 from outsample.lab.novelty import ranking as novelty
-from outsample.lab.novelty.detectors import OURS, PEER, Detector, MeanDistance
+from outsample.lab.novelty.detectors import OURS, PEER, Detector, Peer, mean_distance
+from outsample.lab.novelty.set_result import DetectorRow, SetResult
 from outsample.lab.novelty.splits import Source, Split, Trial
 
 
-class Distance(MeanDistance):
+class Distance(Peer):
     """Stands for our detector: it gives p-values too."""
 
     def p_values(self, X):
         return np.where(self.score(X) > 2.0, 0.001, 0.5)
 
 
-class Broken(MeanDistance):
-    def score(self, X):
-        return np.full(len(X), np.nan)
+def broken(X):
+    return lambda new: np.full(len(new), np.nan)
 
 
 LISTED = [
-    Detector("ours", OURS, lambda seed: Distance(3), "stub"),
-    Detector("near", PEER, lambda seed: MeanDistance(1), "nearest"),
-    Detector("broken", PEER, lambda seed: Broken()),
-    Detector("gone", PEER, lambda seed: detectors.Missing("it is not installed")),
+    Detector("ours", OURS, lambda seed: Distance(partial(mean_distance, n_neighbors=3)), "stub"),
+    Detector("near", PEER, lambda seed: Peer(partial(mean_distance, n_neighbors=1)), "nearest"),
+    Detector("broken", PEER, lambda seed: Peer(broken)),
+    Detector(
+        "gone", PEER, lambda seed: detectors._peer(detectors.missing, reason="it is not installed")
+    ),
 ]
 
 
@@ -113,8 +116,22 @@ def test_the_command_from_end_to_end(tiny, tmp_path):
     assert (tmp_path / "out" / "novelty.png").read_bytes()[:4] == b"\x89PNG"
 
 
+def test_the_page_is_drawn_again_from_the_results_alone(tiny, tmp_path, monkeypatch):
+    first = invoke("--out", tmp_path)
+    for name in ("run", "SOURCES"):
+        monkeypatch.setattr(novelty, name, None)
+    again = invoke("--from", tmp_path / "novelty.json", "--out", tmp_path / "again")
+    for name in ("novelty.html", "novelty.png"):
+        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / name).read_bytes()
+    assert not (tmp_path / "again" / "novelty.json").exists()
+    tables = again.stdout.splitlines()[:-3]
+    assert "\n".join(tables) in first.stdout and "Outlier sets: 2 sets" in tables[0]
+    told = json.loads((tmp_path / "novelty.json").read_text())
+    assert novelty_bench.told_run(novelty_bench.restored_run(told)) == told
+
+
 def test_quick_has_one_seed_and_few_sets(tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(novelty_bench, "find_spec", lambda name: None)
+    monkeypatch.setattr(bench_files, "find_spec", lambda name: None)
     invoke("--quick", "--out", tmp_path)
     told = json.loads((tmp_path / "novelty.json").read_text())
     assert told["seeds"] == [0] and [found["name"] for found in told["sets"]] == ["far", "lost"]
@@ -122,9 +139,9 @@ def test_quick_has_one_seed_and_few_sets(tiny, tmp_path, monkeypatch):
 
 
 def test_nothing_to_show_is_shown(tiny, tmp_path):
-    found = bench.run_novelty(tmp_path, names=["lost"])
+    found = novelty_bench.run_novelty(tmp_path, names=["lost"])
     assert [path.name for path in found.files] == ["novelty.json", "novelty.html"]
-    assert bench.standing_tables(found.results) == []
+    assert found.tables == []
 
 
 def test_unknown_names_are_named(tmp_path):
@@ -318,26 +335,26 @@ def test_areas_of_a_case_done_by_hand():
 
 def test_equal_areas_share_their_rank_and_failures_are_last():
     table = np.array([[0.9, 0.5], [0.9, np.nan], [0.8, 0.6], [0.9, 0.4]])
-    assert novelty.mean_ranks(table).tolist() == [2.0, 3.0, 2.5, 2.5]
+    assert standings.mean_ranks(table).tolist() == [2.0, 3.0, 2.5, 2.5]
 
 
 def test_standings_count_only_what_ran():
     def line(name, auc):
         failure = "" if np.isfinite(auc) else "failed"
-        return novelty.Row(name, PEER, "", (auc,), (auc,), 1.0, failure)
+        return DetectorRow(name, PEER, "", (auc,), (auc,), 1.0, failure)
 
     tables = [
         [line("a", 0.9), line("b", np.nan), line("c", np.nan)],
         [line("b", 0.8), line("a", 0.7), line("c", np.nan)],
     ]
-    found = [novelty.SetResult("s", "s", "darpa", rows) for rows in tables]
-    skipped = novelty.SetResult("t", "t", "darpa", [], skipped="gone")
-    a, b, c = novelty.standings([*found, skipped])
+    found = [SetResult("s", "s", "darpa", rows) for rows in tables]
+    skipped = SetResult("t", "t", "darpa", skipped="gone")
+    a, b, c = standings.standings([*found, skipped])
     assert {a.rank, b.rank} == {1.5} and np.isnan(c.rank)
     by_name = {line.name: line for line in (a, b)}
     assert by_name["a"].auc == pytest.approx(0.8) and by_name["b"].auc == 0.8
     assert (by_name["b"].n_sets, by_name["b"].total, c.n_sets) == (1, 2, 0)
-    assert novelty.standings([skipped]) == []
+    assert standings.standings([skipped]) == []
 
 
 def test_scores_of_a_wrong_shape_or_without_meaning_are_failures():
@@ -365,7 +382,10 @@ def test_every_detector_finds_what_is_plain():
     rng = np.random.default_rng(0)
     X, new = rng.normal(size=(150, 3)), rng.normal(size=(20, 3))
     new[15:] += 12
-    for detector in [*detectors._sklearn(), Detector("", OURS, lambda seed: Distance())]:
+    for detector in [
+        *detectors._sklearn(),
+        Detector("", OURS, lambda seed: Distance(mean_distance)),
+    ]:
         scores = detector.build(0).fit(X).score(new)
         assert scores[15:].min() > scores[:15].max(), detector.name
 
@@ -382,6 +402,9 @@ def test_pyod_is_imported_by_name(monkeypatch):
         def __init__(self, random_state):
             self.seed = random_state
 
+        def decision_function(self, X):
+            return np.full(len(X), self.seed)
+
     for name, model in (("ecod", ECOD), ("lunar", LUNAR)):
         module = types.ModuleType(f"pyod.models.{name}")
         setattr(module, model.__name__, model)
@@ -396,8 +419,7 @@ def test_pyod_is_imported_by_name(monkeypatch):
     plain, network = detectors.detectors(["PyOD ECOD", "PyOD LUNAR"])
     assert plain.build(0).fit(X).score(X).tolist() == [3.0, 5.0, 7.0]
     assert "depend on the batch" in plain.note
-    fitted = network.build(7).fit(X)
-    assert fitted.detector_.seed == 7 and calls == [7, 1]
+    assert network.build(7).fit(X).score(X).tolist() == [7.0] * 3 and calls == [7, 1]
 
 
 @pytest.mark.parametrize("installed", [(), ("pyod",)])

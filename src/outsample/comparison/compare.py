@@ -79,27 +79,12 @@ class Comparison(Sequence[ComparisonRow]):
 
     @staticmethod
     def header() -> list[str]:
-        """Return the words over the columns.
-
-        Returns
-        -------
-        list of str
-        """
+        """Return the words over the columns."""
         return ["extension", *(word for _, word, _ in COLUMNS)]
 
     @staticmethod
     def cells(row: ComparisonRow) -> list[str]:
-        """Return a row's figures as people read them, dashes where it failed.
-
-        Parameters
-        ----------
-        row : ComparisonRow
-            The row.
-
-        Returns
-        -------
-        list of str
-        """
+        """Return a row's figures as people read them, dashes where it failed."""
         figures = [form.format(getattr(row, field)) for field, _, form in COLUMNS]
         return [row.name, *(["-"] * len(COLUMNS) if row.failure else figures)]
 

@@ -10,29 +10,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import RegressorMixin
 
-__all__ = ["Case", "ComparisonRow", "measure", "place"]
-
 NAN = float("nan")
 
 
 class Case(NamedTuple):
-    """One training set with the points hidden from it.
-
-    Attributes
-    ----------
-    X, Y : arrays of shape (n, D) and (n, d)
-        Training points, dense or sparse, and images.
-    X_new, truth : arrays of shape (q, D) and (q, d)
-        Hidden points and their true images.
-    draws : int
-        The hidden points are this many draws of equal size, one after the other.
-    """
+    """One training set, dense or sparse, with the points hidden from it."""
 
     X: Any
     Y: np.ndarray
     X_new: Any
     truth: np.ndarray
+    """True images of the hidden points `X_new`."""
     draws: int = 1
+    """The hidden points are this many draws of equal size, one after the other."""
 
 
 class ComparisonRow(NamedTuple):
@@ -72,25 +62,10 @@ def measure(
     size: float,
     on_case: Callable[[Any, Case, np.ndarray], None] | None = None,
 ) -> ComparisonRow:
-    """Fit an extension to each case and place the hidden points.
+    """Fit an extension to each case, place the hidden points; errors in units of `size`.
 
-    Parameters
-    ----------
-    name : str
-        Name of the row.
-    build : callable
-        Returns a new, unfitted extension.
-    cases : sequence of Case
-        What to fit and to place.
-    size : float
-        Unit of the errors.
-    on_case : callable, optional
-        Called with the fitted extension, the case and the errors in units of `size`.
-
-    Returns
-    -------
-    ComparisonRow
-        With `failure` set if the extension raised, or did not return a finite image a point.
+    The row's `failure` is set if the extension raised, or did not return a finite image a point.
+    `on_case` is called with the fitted extension, the case and the errors, shape (q,).
     """
     errors, means, fits, places = [], [], [], []
     try:
@@ -121,20 +96,9 @@ def measure(
 
 
 def place(fitted: Any, X: Any, d: int) -> np.ndarray:
-    """Images of new points under a fitted extension or regressor.
+    """Return the images of q points, shape (q, d), under a fitted extension or regressor.
 
-    Parameters
-    ----------
-    fitted : estimator
-        With ``transform`` or ``predict``; a regressor that has both predicts.
-    X : array or sparse matrix of shape (q, D)
-        New points.
-    d : int
-        Columns an image must have.
-
-    Returns
-    -------
-    ndarray of shape (q, d)
+    A regressor that has both ``transform`` and ``predict`` predicts.
     """
     predicts = isinstance(fitted, RegressorMixin) or not hasattr(fitted, "transform")
     placed = np.asarray(fitted.predict(X) if predicts else fitted.transform(X), dtype=np.float64)

@@ -9,52 +9,23 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["read_table"]
-
 DELIMITERS = (",", ";", "\t")
 
 
 def read_table(path: str | os.PathLike[str], array: str = "X") -> np.ndarray:
-    r"""Read points or images from a file.
+    """Read a table of numbers, shape (n, columns), as float32 if the file holds that, else float64.
 
-    Parameters
-    ----------
-    path : path-like
-        The ending tells the format:
+    The ending tells the format:
 
-        - ``.npy``: one array;
-        - ``.npz``: the array called `array`, or the only one in the file;
-        - ``.csv``, ``.tsv``, ``.txt``: numbers separated by commas, semicolons, tabs or blanks.
-          The first line may be a heading: it is one if any of its cells is no number, or if it
-          counts 0, 1, 2, ... as pandas does. A first column without a heading is the row numbers
-          pandas writes, and is left out;
-        - ``.parquet``: numeric columns; needs pandas and pyarrow.
-    array : str, default="X"
-        Which array of an ``.npz`` file.
+    - ``.npy``: one array;
+    - ``.npz``: the array called `array`, or the only one in the file;
+    - ``.csv``, ``.tsv``, ``.txt``: numbers separated by commas, semicolons, tabs or blanks.
+      The first line may be a heading: it is one if any of its cells is no number, or if it
+      counts 0, 1, 2, ... as pandas does. A first column without a heading is the row numbers
+      pandas writes, and is left out;
+    - ``.parquet``: numeric columns; needs pandas and pyarrow.
 
-    Returns
-    -------
-    ndarray of shape (n, columns)
-        float32 if the file holds that, else float64. A single column may come as a plain list of
-        numbers.
-
-    Raises
-    ------
-    ValueError
-        If the file is no table of numbers; the message says where it is not.
-    OSError
-        If it cannot be read.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from outsample.files.tables import read_table
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = (Path(folder) / "map.csv").write_text("x,y\n1,2\n3,4\n")
-    ...     read_table(Path(folder) / "map.csv")
-    array([[1., 2.],
-           [3., 4.]])
+    Raises ValueError, saying where it is no table of numbers, or OSError if it cannot be read.
     """
     path = Path(path)
     readers = {
@@ -71,6 +42,22 @@ def read_table(path: str | os.PathLike[str], array: str = "X") -> np.ndarray:
     if not path.is_file():
         raise FileNotFoundError(errno.ENOENT, "no such file", str(path))
     return _numbers(path, reader(path, array))
+
+
+def read_pair(points: str, map_: str | None) -> tuple[np.ndarray, np.ndarray]:
+    """Read points and images, as many of the one as of the other; an ``.npz`` file may hold both.
+
+    Raises ValueError, saying what is wrong with which file.
+    """
+    if map_ is None and not points.lower().endswith(".npz"):
+        raise ValueError("MAP is missing; only an .npz file can hold both points and map")
+    try:
+        X, Y = read_table(points, "X"), read_table(map_ or points, "Y")
+    except OSError as error:
+        raise ValueError(f"{error.filename}: {error.strerror}") from error
+    if len(X) != len(Y):
+        raise ValueError(f"{points} has {len(X)} rows, but {map_ or points} has {len(Y)}")
+    return X, Y
 
 
 def _numbers(path: Path, values: Any) -> np.ndarray:

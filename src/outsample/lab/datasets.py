@@ -3,12 +3,11 @@
 Nothing is downloaded: the sphere is computed and the digits come with scikit-learn.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-__all__ = ["Digits", "Sphere", "digits", "random_angles", "sphere", "sphere_map"]
 
 Array = NDArray[np.float64]
 
@@ -34,29 +33,10 @@ class Digits(NamedTuple):
 
 
 def sphere_map(angles: ArrayLike) -> Array:
-    r"""Map spherical coordinates onto the unit sphere.
+    r"""Map angles (phi, theta), shape (q, 2), onto the unit sphere, shape (q, 3); Section 7.1.
 
-    .. math:: \psi(\phi, \theta) =
-        (\sin\phi \cos\theta, \sin\phi \sin\theta, \cos\phi)
+    .. math:: \psi(\phi, \theta) = (\sin\phi \cos\theta, \sin\phi \sin\theta, \cos\phi)
 
-    Parameters
-    ----------
-    angles : array-like of shape (q, 2)
-        Pairs (phi, theta) in radians; phi is measured from the north pole.
-
-    Returns
-    -------
-    ndarray of shape (q, 3)
-        Points of norm one.
-
-    References
-    ----------
-    The map of Section 7.1 of the paper.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from outsample.lab.datasets import sphere_map
     >>> sphere_map([[0.0, 0.0], [np.pi / 2, np.pi / 2]]).round(6)
     array([[0., 0., 1.],
            [0., 1., 0.]])
@@ -69,22 +49,10 @@ def sphere_map(angles: ArrayLike) -> Array:
 
 
 def sphere(n_per_axis: int = 30) -> Sphere:
-    """Return the training set of the paper's sphere example.
+    """Return the training set of the paper's sphere: a grid on [0, pi] x [0, pi] and its images.
 
-    Parameters
-    ----------
-    n_per_axis : int, default=30
-        Points on each axis of the square [0, pi] x [0, pi]. The paper has 30 and 50,
-        that is 900 and 2500 points.
+    The paper has 30 and 50 points on an axis, that is 900 and 2500.
 
-    Returns
-    -------
-    Sphere
-        `X` of shape (n_per_axis**2, 2), `Y` of shape (n_per_axis**2, 3), and `step`.
-
-    Examples
-    --------
-    >>> from outsample.lab.datasets import sphere
     >>> data = sphere(30)
     >>> data.X.shape, data.Y.shape, round(data.step, 4)
     ((900, 2), (900, 3), 0.1083)
@@ -97,27 +65,11 @@ def sphere(n_per_axis: int = 30) -> Sphere:
 
 
 def random_angles(n: int = 100, seed: int = 0) -> Array:
-    """Draw new points for the sphere example, uniform on the square of angles.
+    """Draw n new points for the sphere, uniform on the square of angles, shape (n, 2).
 
-    Parameters
-    ----------
-    n : int, default=100
-        How many points.
-    seed : int, default=0
-        Equal seeds give equal points.
-
-    Returns
-    -------
-    ndarray of shape (n, 2)
-        Angles in [0, pi].
-
-    Examples
-    --------
-    >>> from outsample.lab.datasets import random_angles
-    >>> random_angles(3, seed=1).round(3)
+    >>> random_angles(2, seed=1).round(3)
     array([[1.608, 2.986],
-           [0.453, 2.98 ],
-           [0.98 , 1.33 ]])
+           [0.453, 2.98 ]])
     """
     return np.random.default_rng(seed).uniform(0.0, np.pi, size=(n, 2))
 
@@ -125,14 +77,6 @@ def random_angles(n: int = 100, seed: int = 0) -> Array:
 def digits() -> Digits:
     """Return the 1797 handwritten digits that come with scikit-learn.
 
-    Returns
-    -------
-    Digits
-        `X` of shape (1797, 64) and `labels` of shape (1797,).
-
-    Examples
-    --------
-    >>> from outsample.lab.datasets import digits
     >>> X, labels = digits()
     >>> X.shape, labels[:5].tolist()
     ((1797, 64), [0, 1, 2, 3, 4])
@@ -142,3 +86,29 @@ def digits() -> Digits:
 
     X, labels = load_digits(return_X_y=True)
     return Digits(np.asarray(X, dtype=np.float64), np.asarray(labels, dtype=np.int64))
+
+
+def _constant(images: Array, rng: np.random.Generator) -> Array:
+    return np.repeat(rng.random((len(images), 1)), images.shape[1], axis=1)
+
+
+def _times_ten(images: Array, rng: np.random.Generator) -> Array:
+    return 10 * images
+
+
+def _noise(images: Array, rng: np.random.Generator) -> Array:
+    return rng.random(images.shape)
+
+
+def _permuted(images: Array, rng: np.random.Generator) -> Array:
+    return rng.permuted(images, axis=1)
+
+
+JUNK_KINDS: dict[str, Callable[[Array, np.random.Generator], Array]] = {
+    "constant": _constant,
+    "times-10": _times_ten,
+    "noise": _noise,
+    "permuted": _permuted,
+}
+"""Images that nobody wrote, made of real ones: one grey value, an image ten times too bright,
+noise, an image's pixels shuffled."""

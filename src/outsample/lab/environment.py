@@ -8,42 +8,16 @@ from pathlib import Path
 
 from outsample import __version__
 
-__all__ = ["data_folder", "versions"]
-
 
 def data_folder(given: str | None = None) -> Path | None:
-    """Return the folder of data files: given, named by OUTSAMPLE_DATA, or the usual one.
-
-    Parameters
-    ----------
-    given : str, optional
-        The user's choice.
-
-    Returns
-    -------
-    Path or None
-        None if there is no folder.
-    """
+    """Return the folder of data: given, of OUTSAMPLE_DATA, or the usual one; None without any."""
     chosen = Path(given or os.environ.get("OUTSAMPLE_DATA") or "../shared/data")
     return chosen if chosen.is_dir() else None
 
 
 def versions(packages: Sequence[str]) -> dict[str, str]:
-    """Return the versions of outsample, Python and some packages.
+    """Return the versions of outsample, Python and some packages, by name.
 
-    Parameters
-    ----------
-    packages : sequence of str
-        Their names on the package index.
-
-    Returns
-    -------
-    dict
-        Name and version, ``"not installed"`` for those that are missing.
-
-    Examples
-    --------
-    >>> from outsample.lab.environment import versions
     >>> versions(["no-such-package"])["no-such-package"]
     'not installed'
     """

@@ -16,7 +16,7 @@ import numpy as np
 DIGITS = 9
 
 
-def plain(value: Any) -> Any:
+def plain(value: Any, digits: int = DIGITS) -> Any:
     """Return records as dicts and arrays as lists, numbers rounded; what is not finite is None.
 
     >>> plain({"a": np.array([0.1 + 0.2, np.inf]), "b": (True, np.int64(3))})
@@ -25,13 +25,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         value = value._asdict()
     if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): plain(item, digits) for key, item in value.items()}
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [plain(item, digits) for item in value]
     if isinstance(value, float):
-        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+        return float(f"{value:.{digits}g}") if math.isfinite(value) else None
     return value
 
 

@@ -1,16 +1,8 @@
-"""The experiments behind the figures we publish, one module each.
-
-Every module has a `run` that returns a list of rows, with the paper's number beside ours
-where the paper has one, an `example` to draw, and a `section` that shows both on a page.
-"""
-
-from typing import Any
+"""Methods that several experiments share: their names, the rival of them all, and their errors."""
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsRegressor
-
-__all__ = ["DEFAULTS", "REFERENCE", "TITLES", "errors", "place", "reference"]
 
 REFERENCE = "inverse-distance 15-NN"
 DEFAULTS = "PCAExtension(), all defaults"
@@ -28,11 +20,6 @@ TITLES = {
 def reference() -> KNeighborsRegressor:
     """Return the rival of every experiment: what people write when they have no library."""
     return KNeighborsRegressor(n_neighbors=15, weights="distance")
-
-
-def place(fitted: Any, X: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the images of X under a fitted extension or a fitted regressor."""
-    return fitted.transform(X) if hasattr(fitted, "transform") else fitted.predict(X)
 
 
 def errors(placed: NDArray[np.float64], truth: NDArray[np.float64]) -> NDArray[np.float64]:

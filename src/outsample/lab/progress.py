@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import count
 
 # Called with the share of the work done, from 0 to 1, and what is done next.
 Progress = Callable[[float, str], None]
@@ -25,3 +26,15 @@ class Teller:
                 self.progress((begin + share * weight) / self.total, what_next)
 
         return tell
+
+    def finish(self) -> None:
+        """Tell that all is done."""
+        if self.progress is not None:
+            self.progress(1.0, "done")
+
+
+def step_by_step(tell: Progress, n_steps: int, what: str) -> Callable[[object], None]:
+    """Tell that something begins, and return a callback for the end of each of its steps."""
+    done = count(1)
+    tell(0.0, what)
+    return lambda step: tell(next(done) / n_steps, what)

@@ -5,7 +5,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outsample.plots.canvas import BLUE, FAINT, ORANGE, PALE, legend, new_figure, png, settings, svg
+from outsample.plots.canvas import (
+    BLUE,
+    FAINT,
+    ORANGE,
+    PALE,
+    beside,
+    legend,
+    line_rows,
+    new_figure,
+    png,
+    settings,
+    svg,
+)
 
 if TYPE_CHECKING:
     from outsample.comparison.holdout import ComparisonRow
@@ -22,25 +34,9 @@ def error_chart(
     title: str = "",
     limits: tuple[float, float] | None = None,
 ) -> bytes:
-    """Draw mean errors as dots on a log scale, with the published number beside ours.
+    """Draw mean errors as dots on a log scale, the published number beside ours, as SVG.
 
-    Parameters
-    ----------
-    labels : sequence of str
-        One line each, from top to bottom.
-    ours : sequence of float
-        Measured errors.
-    theirs : sequence of float or None
-        Published errors, None where there is none.
-    title : str
-        A line above the picture.
-    limits : tuple of two floats, optional
-        Ends of the scale, to make two charts comparable.
-
-    Returns
-    -------
-    bytes
-        An SVG file.
+    `limits` are the ends of the scale, to make two charts comparable.
     """
     with settings():
         height = 1.35 + 0.36 * len(labels)
@@ -49,52 +45,32 @@ def error_chart(
         axes.set_xscale("log")
         axes.set_xlim(limits)
         for line, (mine, paper) in enumerate(zip(ours, theirs, strict=True)):
-            axes.axhline(line, color="#e3e7ec", linewidth=1, zorder=0)
             if paper is not None:
                 axes.plot([mine, paper], [line, line], color=FAINT, linewidth=1.2, zorder=1)
                 axes.plot(paper, line, "D", color=ORANGE, markersize=7, zorder=2)
             axes.plot(mine, line, "o", color=BLUE, markersize=7, zorder=3)
-            axes.text(
-                1.03, line, f"{mine:.2e}", transform=axes.get_yaxis_transform(), va="center",
-                color=BLUE, fontsize=9,
-            )  # fmt: skip
-        axes.set_yticks(range(len(labels)), labels)
-        axes.set_ylim(len(labels) - 0.5, -0.5)
+            beside(axes, line, f"{mine:.2e}", BLUE)
+        line_rows(axes, labels)
         axes.set_xlabel("mean error, log scale; left is better")
-        axes.tick_params(length=0, which="both", labelsize=9)
         axes.xaxis.set_minor_formatter("")
-        axes.spines[["top", "right", "left"]].set_visible(False)
         legend(figure, 0.0, ("measured here", BLUE, "o"), ("printed in the paper", ORANGE, "D"))
         return svg(figure)
 
 
 def comparison(rows: "Sequence[ComparisonRow]", *, title: str = "") -> bytes:
-    """Draw what `outsample.compare` found, one line for each extension.
-
-    Parameters
-    ----------
-    rows : sequence of ComparisonRow
-        Their order is kept, from top to bottom.
-    title : str
-        A line above the picture.
-
-    Returns
-    -------
-    bytes
-        An SVG file.
-    """
+    """Draw what `outsample.compare` found, one line for each extension in its order, as SVG."""
     least = min((row.error for row in rows if not row.failure), default=None)
     with settings():
         figure, axes = _lines([row.name for row in rows], title, left=0.36)
         for line, row in enumerate(rows):
             if row.failure:
-                _beside(axes, line, "failed", FAINT)
+                beside(axes, line, "failed", FAINT)
                 continue
             colour = BLUE if row.error == least else FAINT
             ends = [max(value, 1e-16) for value in (row.median, row.quantile_90)]
             axes.plot(ends, [line, line], color=PALE, linewidth=6, solid_capstyle="round")
             axes.plot(max(row.error, 1e-16), line, "o", color=colour, markersize=8, zorder=3)
-            _beside(axes, line, f"{row.error:#.3g}", colour)
+            beside(axes, line, f"{row.error:#.3g}", colour)
         _ticks(axes)
         axes.set_xlabel("error over the size of the map, log scale; left is better")
         legend(
@@ -111,24 +87,7 @@ def ratio_chart(
     *,
     title: str = "",
 ) -> bytes:
-    """Draw errors of many methods on many maps, each over that of the best other method.
-
-    Parameters
-    ----------
-    labels : sequence of str
-        One map each, from top to bottom.
-    ours : sequence of float
-        Our error on it.
-    others : sequence of sequences of float
-        Errors of the other methods on it; at least one.
-    title : str
-        A line above the picture.
-
-    Returns
-    -------
-    bytes
-        A PNG file.
-    """
+    """Draw errors on many maps, each over that of the best other method there, as PNG."""
     with settings():
         figure, axes = _lines(labels, title, left=0.27)
         axes.axvline(1.0, color=ORANGE, linewidth=1.4, zorder=1)
@@ -141,7 +100,7 @@ def ratio_chart(
             axes.plot(1.0, line, "D", color=ORANGE, markersize=9, zorder=3)
             if np.isfinite(mine):
                 axes.plot(min(ratios[-1], FAR), line, "o", color=BLUE, markersize=7, zorder=4)
-            _beside(axes, line, f"{mine:#.3g}" if np.isfinite(mine) else "failed", BLUE)
+            beside(axes, line, f"{mine:#.3g}" if np.isfinite(mine) else "failed", BLUE)
         axes.set_xlim(min(0.5, 0.8 * axes.dataLim.x0), 1.15 * FAR)
         _ticks(axes)
         axes.set_xlabel("error over that of the best other method, log scale; left is better")
@@ -159,13 +118,7 @@ def _lines(labels: Sequence[str], title: str, left: float) -> tuple[Any, Any]:
     figure = new_figure(7.0, height, title)
     axes = figure.add_axes((left, 0.78 / height, 0.87 - left, 0.36 * len(labels) / height))
     axes.set_xscale("log")
-    for line in range(len(labels)):
-        axes.axhline(line, color="#e3e7ec", linewidth=1, zorder=0)
-    short = [name if len(name) <= 34 else f"{name[:33]}…" for name in labels]
-    axes.set_yticks(range(len(labels)), short)
-    axes.set_ylim(len(labels) - 0.5, -0.5)
-    axes.tick_params(length=0, which="both", labelsize=9)
-    axes.spines[["top", "right", "left"]].set_visible(False)
+    line_rows(axes, [name if len(name) <= 34 else f"{name[:33]}…" for name in labels])
     return figure, axes
 
 
@@ -178,9 +131,3 @@ def _ticks(axes: Any) -> None:
         axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
-
-
-def _beside(axes: Any, line: int, words: str, colour: str) -> None:
-    """Write at the right end of a line."""
-    place = axes.get_yaxis_transform()
-    axes.text(1.03, line, words, transform=place, va="center", color=colour, fontsize=9)

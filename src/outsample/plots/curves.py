@@ -20,8 +20,6 @@ from outsample.plots.canvas import (
     svg,
 )
 
-__all__ = ["STYLES", "Curve", "curve_chart"]
-
 STYLES: tuple[tuple[str, str, str], ...] = (
     (BLUE, "-", "o"),
     (VERMILLION, "-", "s"),
@@ -66,25 +64,9 @@ def curve_chart(
     x_ticks: Sequence[float] | None = None,
     x_log: bool = True,
 ) -> bytes:
-    """Draw curves over log scales.
+    """Draw curves over log scales as SVG; values that are not positive are left out.
 
-    Parameters
-    ----------
-    curves : sequence of Curve
-        At least one; values that are not positive are left out.
-    title, x_label, y_label : str
-        Words above, below and on the left.
-    height : float, default=4.2
-        Inches.
-    x_ticks : sequence of float, optional
-        Where the lower scale is labelled, instead of round numbers.
-    x_log : bool, default=True
-        Whether the lower scale is logarithmic; the left one always is.
-
-    Returns
-    -------
-    bytes
-        An SVG file.
+    `x_ticks` are labelled instead of round numbers; `x_log` concerns the lower scale alone.
     """
     with settings():
         figure = new_figure(WIDTH, height, title)
@@ -183,23 +165,10 @@ def _names(axes: Any, curves: Sequence[Curve], ends: Sequence[tuple[float, float
 
 
 def spaced(heights: ArrayLike, gap: float) -> NDArray[np.float64]:
-    """Return heights near the given ones, in their order, no two closer than the gap.
+    """Return heights near the given ones, in their order, no two closer than the gap, shape (n,).
 
-    Parameters
-    ----------
-    heights : array-like of shape (n,)
-        Where names would best stand.
-    gap : float
-        Least distance of two.
+    The middle of each crowded run stays where it was.
 
-    Returns
-    -------
-    ndarray of shape (n,)
-        Where they stand; the middle of each crowded run stays where it was.
-
-    Examples
-    --------
-    >>> from outsample.plots.curves import spaced
     >>> spaced([0.5, 0.5, 0.0], 0.25).tolist()
     [0.375, 0.625, 0.0]
     """

@@ -35,23 +35,9 @@ CLASSES = (
 def placed_sphere(
     training: Array, truth: Array, placed: Array, *, title: str = "", magnify: float = 1.0
 ) -> bytes:
-    """Draw true and placed images of new points on the sphere.
+    """Draw images on the sphere as PNG: (n, 3) known ones, (q, 3) true and placed, joined by lines.
 
-    Parameters
-    ----------
-    training : ndarray of shape (n, 3)
-        Images of the training points, pale grey.
-    truth, placed : ndarray of shape (q, 3)
-        Where the new points belong and where they were put, joined by segments.
-    title : str
-        A line above the picture.
-    magnify : float, default=1
-        Draw errors this many times longer than they are; the caller's caption must say so.
-
-    Returns
-    -------
-    bytes
-        A PNG file.
+    Errors are drawn `magnify` times longer than they are; the caller's caption must say so.
     """
     with settings():
         figure = new_figure(4.8, 5.2, title)
@@ -62,25 +48,9 @@ def placed_sphere(
 
 
 def placed_map(Y: Array, labels: Labels, hidden: Mask, placed: Array, *, title: str = "") -> bytes:
-    """Draw a map with its hidden points placed again, and a line from each to the truth.
+    """Draw a map (n, 2), its hidden points placed again, and a line from each to the truth, as PNG.
 
-    Parameters
-    ----------
-    Y : ndarray of shape (n, 2)
-        The whole map.
-    labels : ndarray of shape (n,)
-        Class of each point, from 0 to 9.
-    hidden : ndarray of bool of shape (n,)
-        Which points were hidden.
-    placed : ndarray of shape (q, 2)
-        Where the hidden points were put, in their order.
-    title : str
-        A line above the picture.
-
-    Returns
-    -------
-    bytes
-        A PNG file.
+    `labels` are classes from 0 to 9; `placed` (q, 2) follows the order of the hidden points.
     """
     with settings():
         figure = new_figure(5.2, 5.6, title)
@@ -89,22 +59,7 @@ def placed_map(Y: Array, labels: Labels, hidden: Mask, placed: Array, *, title: 
 
 
 def error_map(Y: Array, hidden: Mask, placed: Array, size: float, *, title: str = "") -> bytes:
-    """Draw the placed points of a map coloured by how far off they are.
-
-    Parameters
-    ----------
-    Y, hidden, placed
-        As in `placed_map`.
-    size : float
-        Size of the map, the unit of the errors.
-    title : str
-        A line above the picture.
-
-    Returns
-    -------
-    bytes
-        A PNG file.
-    """
+    """Draw the placed points coloured by how far off they are in units of `size`, as PNG."""
     off = np.linalg.norm(placed - Y[hidden], axis=1) / size
     order = np.argsort(off)  # the worst on top
     with settings():
@@ -129,19 +84,9 @@ def error_map(Y: Array, hidden: Mask, placed: Array, size: float, *, title: str 
 
 
 def hero(digits: tuple[Array, Labels, Mask, Array], sphere: tuple[Array, Array, Array]) -> bytes:
-    """Draw the picture at the top of the page: the digits beside the sphere.
+    """Draw the head of a page, 1600 pixels wide, as PNG: the digits beside the sphere.
 
-    Parameters
-    ----------
-    digits : tuple of four ndarrays
-        Map, labels, mask and placed points, as in `placed_map`.
-    sphere : tuple of three ndarrays
-        Training, true and placed images, as in `placed_sphere`.
-
-    Returns
-    -------
-    bytes
-        A PNG file, 1600 pixels wide.
+    The parts are the arguments of `placed_map` and of `placed_sphere`.
     """
     with settings():
         hidden = digits[2]

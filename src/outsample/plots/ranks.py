@@ -3,7 +3,19 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from outsample.plots.canvas import BLUE, FAINT, INK, ORANGE, PALE, legend, new_figure, png, settings
+from outsample.plots.canvas import (
+    BLUE,
+    FAINT,
+    INK,
+    ORANGE,
+    PALE,
+    beside,
+    legend,
+    line_rows,
+    new_figure,
+    png,
+    settings,
+)
 
 LINE, HEADING = 0.235, 0.5
 """Inches of a line, and of the heading of a group."""
@@ -23,21 +35,9 @@ class AreaGroup(NamedTuple):
 
 
 def area_chart(groups: Sequence[AreaGroup], name: str, *, title: str = "") -> bytes:
-    """Draw areas under the ROC curve of many detectors, in two columns of groups.
+    """Draw areas under the ROC curve of many detectors, two columns of groups, as PNG.
 
-    Parameters
-    ----------
-    groups : sequence of AreaGroup
-        Their order is kept, down the first column and then down the second.
-    name : str
-        What our detector is called.
-    title : str
-        A line above the picture.
-
-    Returns
-    -------
-    bytes
-        A PNG file.
+    The groups run down the first column, then down the second; `name` is our detector's.
     """
     columns = _columns(groups)
     inner = max(sum(map(_height, column)) for column in columns)
@@ -78,7 +78,6 @@ def _draw(axes: Any, group: AreaGroup, last: bool) -> None:
     axes.set_xlim(LOW - 0.015, 1.015)
     axes.axvline(0.5, color=PALE, linewidth=1, linestyle=(0, (3, 3)), zorder=0)
     for line, (mine, theirs) in enumerate(zip(group.ours, group.others, strict=True)):
-        axes.axhline(line, color="#e3e7ec", linewidth=1, zorder=0)
         near = [area for area in theirs if area >= LOW]
         axes.plot(near, [line] * len(near), "o", color=PALE, markersize=5, zorder=2)
         if len(near) < len(theirs):
@@ -88,16 +87,10 @@ def _draw(axes: Any, group: AreaGroup, last: bool) -> None:
         if mine is not None:
             axes.plot(max(mine, LOW), line, "o", color=BLUE, markersize=5.5, zorder=4)
         words, colour = ("failed", FAINT) if mine is None else (f"{mine:.3f}", BLUE)
-        axes.text(
-            1.03, line, words, transform=axes.get_yaxis_transform(), va="center", color=colour,
-            fontsize=9,
-        )  # fmt: skip
-    axes.set_yticks(range(len(group.labels)), group.labels)
-    axes.set_ylim(len(group.labels) - 0.5, -0.5)
+        beside(axes, line, words, colour)
+    line_rows(axes, group.labels)
     axes.set_title(group.title, loc="left", fontsize=10, color=INK, fontweight="bold", pad=4)
     axes.set_xticks([0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
-    axes.tick_params(length=0, labelsize=9)
-    axes.spines[["top", "right", "left"]].set_visible(False)
     if last:
         axes.set_xlabel("area under the ROC curve; right is better, 0.5 is chance")
     else:

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from outsample.plots.canvas import FAINT, INK, new_figure, png, settings
 
-__all__ = ["Layer", "Scene", "scene_data", "scene_picture"]
-
 MARKERS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "^"}
 FINEST = 5
 """Significant digits of a coordinate in the data: more than a screen can show."""
@@ -66,22 +64,10 @@ class Scene(NamedTuple):
 
 
 def scene_data(scene: Scene) -> dict[str, Any]:
-    """Return what a viewer needs, ready for JSON.
+    """Return the fields of a scene and of its box, ready for JSON: what a viewer needs.
 
-    Parameters
-    ----------
-    scene : Scene
-        The picture.
+    Numbers are rounded; points that are not finite are left out.
 
-    Returns
-    -------
-    dict
-        The fields of `Scene`, with arrays as lists of rounded numbers, and ``middle``, ``scale``
-        and ``half`` of its box. Points that are not finite are left out.
-
-    Examples
-    --------
-    >>> from outsample.plots.scenes import Layer, Scene, scene_data
     >>> told = scene_data(Scene("One", [Layer("a", [[0, 1, 2.000001]], "#000000")]))
     >>> told["layers"][0]["points"]
     [[0.0, 1.0, 2.0]]
@@ -93,18 +79,7 @@ def scene_data(scene: Scene) -> dict[str, Any]:
 
 
 def scene_picture(scene: Scene) -> bytes:
-    """Draw the scene as it is first seen.
-
-    Parameters
-    ----------
-    scene : Scene
-        The picture.
-
-    Returns
-    -------
-    bytes
-        A PNG file.
-    """
+    """Draw the scene as it is first seen, as PNG."""
     layers = [_finite(layer) for layer in scene.layers]
     box = _box(scene, layers)
     with settings():

@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from outsample.plots.canvas import INK, PALE, legend, new_figure, png, settings
 from outsample.plots.curves import WIDTH
 
-__all__ = ["Kind", "Trace", "trace_chart"]
-
 STRIP = 1.55
 """Height of a strip, in inches."""
 SHOWN = 1e-6
@@ -46,24 +44,10 @@ def trace_chart(
     x_label: str = "",
     named: Sequence[tuple[int, str]] = (),
 ) -> bytes:
-    """Draw scores of the same moments in strips.
+    """Draw scores of the same moments, counted from 0, in strips from top to bottom, as PNG.
 
-    Parameters
-    ----------
-    traces : sequence of Trace
-        Strips from top to bottom, each with a value for each moment, counted from 0. On a log
-        strip values that are not positive stand at the lower edge.
-    kinds : sequence of Kind
-        How moments are drawn, later ones in front.
-    title, x_label : str
-        Words of the picture.
-    named : sequence of (int, str)
-        Moments to write a word beside in each strip, the most important first.
-
-    Returns
-    -------
-    bytes
-        A PNG file.
+    Later kinds stand in front; `named` moments get a word in each strip, the most important first.
+    On a log strip values that are not positive stand at the lower edge.
     """
     with settings():
         height = 1.0 + STRIP * len(traces)

@@ -7,46 +7,44 @@ import os
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from outsample import plots
 from outsample.comparison.compare import Comparison
 from outsample.report.page import Picture, Section, Table, build_page, write_file, write_page
-
-__all__ = ["write_comparison"]
 
 CODE = """from outsample import compare
 
 rows = compare(X, Y)       # X: points, Y: your map of them
 print(rows)                # or pandas.DataFrame(rows)
 """
+CAPTION = (
+    "Error: mean distance of a hidden point from its true image, over the root mean square"
+    " size of the map; +-: its spread over splits; median and 90 % quantile of the same"
+    " distances."
+)
+
+
+class Compared(NamedTuple):
+    """What was compared: shapes of points and map, and the splits."""
+
+    n_points: int
+    n_columns: int
+    n_components: int
+    n_splits: int
+    seed: int
 
 
 def write_comparison(
-    out_dir: str | os.PathLike[str], comparison: Comparison, facts: dict[str, Any]
+    out_dir: str | os.PathLike[str], comparison: Comparison, compared: Compared
 ) -> list[Path]:
-    """Write ``compare.json``, ``compare.csv`` and ``compare.html``.
-
-    Parameters
-    ----------
-    out_dir : path-like
-        Folder of the files, made if missing.
-    comparison : Comparison
-        The rows.
-    facts : dict
-        What was compared: ``n_points``, ``n_columns``, ``n_components``, ``n_splits``, ``seed``.
-
-    Returns
-    -------
-    list of Path
-        The files.
-    """
+    """Write ``compare.json``, ``compare.csv`` and ``compare.html``; return their paths."""
     folder = Path(out_dir)
     records = [
         {key: None if _is_nan(value) else value for key, value in record.items()}
         for record in comparison.to_records()
     ]
-    text = json.dumps(facts | {"rows": records}, indent=2, allow_nan=False) + "\n"
+    text = json.dumps(compared._asdict() | {"rows": records}, indent=2, allow_nan=False) + "\n"
     lines = StringIO()
     writer = csv.DictWriter(lines, list(records[0]), lineterminator="\n")
     writer.writeheader()
@@ -54,25 +52,29 @@ def write_comparison(
     return [
         write_file(folder / "compare.json", text.encode()),
         write_file(folder / "compare.csv", lines.getvalue().encode()),
-        write_page(folder / "compare.html", _page(comparison, facts)),
+        write_page(folder / "compare.html", _page(comparison, compared)),
     ]
+
+
+def comparison_table(comparison: Comparison, caption: str = "") -> Table:
+    """Lay the rows out, the best one set off; the default caption says which failed, and why."""
+    failed = "\n".join(f"{row.name}: {row.failure}" for row in comparison if row.failure)
+    return Table(
+        Comparison.header(),
+        [Comparison.cells(row) for row in comparison],
+        caption or failed,
+        frozenset() if comparison[0].failure else frozenset({0}),
+    )
 
 
 def _is_nan(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def _page(comparison: Comparison, facts: dict[str, Any]) -> str:
+def _page(comparison: Comparison, compared: Compared) -> str:
     best = comparison[0]
     failed = [f"{row.name} failed. {row.failure}." for row in comparison if row.failure]
-    table = Table(
-        Comparison.header(),
-        [Comparison.cells(row) for row in comparison],
-        "Error: mean distance of a hidden point from its true image, over the root mean square"
-        " size of the map; +-: its spread over splits; median and 90 % quantile of the same"
-        " distances.",
-        frozenset() if best.failure else frozenset({0}),
-    )
+    table = comparison_table(comparison, CAPTION)
     pictures = []
     if find_spec("matplotlib") is not None:
         pictures = [Picture(plots.comparison(comparison), "Errors of the extensions, best first")]
@@ -83,8 +85,8 @@ def _page(comparison: Comparison, facts: dict[str, Any]) -> str:
             Section("Hold-out errors", failed, [table], pictures),
             Section("The same in Python", code=CODE),
         ],
-        lead=f"{facts['n_points']} points of {facts['n_columns']} columns, and their map of"
-        f" {facts['n_components']} dimensions. In {facts['n_splits']} random splits a fifth of the"
+        lead=f"{compared.n_points} points of {compared.n_columns} columns, and their map of"
+        f" {compared.n_components} dimensions. In {compared.n_splits} random splits a fifth of the"
         " images was hidden and placed again.",
         facts=shown,
         footer="Made by outsample compare on this computer.",

@@ -12,16 +12,6 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = [
-    "Picture",
-    "Section",
-    "Table",
-    "build_page",
-    "check_writable",
-    "write_file",
-    "write_page",
-]
-
 
 class Picture(NamedTuple):
     """A picture's file and the words that go with it."""
@@ -116,31 +106,10 @@ def build_page(
     hero: Picture | None = None,
     footer: str = "",
 ) -> str:
-    """Return the page's HTML.
+    """Return a complete document: title, lead, figures with their words, hero, sections, footer.
 
-    Parameters
-    ----------
-    title : str
-        Heading of the page and name of its tab.
-    sections : sequence of Section
-        The page's body, from top to bottom.
-    lead : str
-        A paragraph under the title.
-    facts : sequence of (str, str)
-        Figures to see first, each with the words that explain it.
-    hero : Picture, optional
-        A picture over the page's whole width, under them.
-    footer : str
-        Small print at the end.
+    All text is escaped: none of it is taken for markup.
 
-    Returns
-    -------
-    str
-        A complete document. All text was escaped: none of it is taken for markup.
-
-    Examples
-    --------
-    >>> from outsample.report.page import Section, build_page
     >>> page = build_page("Errors & bounds", [Section("All <well>", ["Nothing to see."])])
     >>> "<h1>Errors &amp; bounds</h1>" in page, "<h2>All &lt;well&gt;</h2>" in page
     (True, True)
@@ -165,39 +134,14 @@ def build_page(
 
 
 def write_page(path: str | os.PathLike[str], html: str) -> Path:
-    """Write a page under a temporary name, then give it its own.
-
-    Parameters
-    ----------
-    path : path-like
-        Where the page goes; missing folders are made.
-    html : str
-        The document.
-
-    Returns
-    -------
-    pathlib.Path
-        The absolute path of the page.
-    """
+    """Write a page under a temporary name, then give it its own; return its absolute path."""
     return write_file(path, html.encode("utf-8"))
 
 
 def write_file(path: str | os.PathLike[str], data: bytes) -> Path:
-    """Write a file under a temporary name, then give it its own.
+    """Write a file under a temporary name, then give it its own; return its absolute path.
 
     Nobody ever reads half a file, and a failed run leaves the previous one as it was.
-
-    Parameters
-    ----------
-    path : path-like
-        Where the file goes; missing folders are made.
-    data : bytes
-        What is in it.
-
-    Returns
-    -------
-    pathlib.Path
-        The absolute path of the file.
     """
     target = Path(path).absolute()
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -214,18 +158,7 @@ def write_file(path: str | os.PathLike[str], data: bytes) -> Path:
 
 
 def check_writable(folder: str | os.PathLike[str]) -> None:
-    """Make a folder and fail now, rather than after minutes of work, if it cannot be written.
-
-    Parameters
-    ----------
-    folder : path-like
-        Where files are to go.
-
-    Raises
-    ------
-    OSError
-        If it cannot be.
-    """
+    """Make a folder; OSError now, rather than after minutes of work, if it cannot be written."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder):
         pass

@@ -13,15 +13,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.spatial.distance import pdist, squareform
+from sklearn import datasets as sklearn_datasets
+from sklearn.decomposition import PCA
+from sklearn.manifold import TSNE, Isomap, LocallyLinearEmbedding
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from outsample.comparison.holdout import Case
 from outsample.lab import datasets
 
-__all__ = ["MAPS", "QUICK", "MapSpec", "Unavailable", "cases", "diffusion_map"]
-
 Array = NDArray[np.float64]
 MNIST_FILE = "embedding/mnist.npz"
 MNIST_ROWS = 10_000
+SPHERE = "sphere"
+"""The kind of the paper's example: its errors are not divided by the size of the map."""
 
 
 class Unavailable(Exception):
@@ -35,7 +41,7 @@ class MapSpec(NamedTuple):
     """For the command line and the file of results."""
     title: str
     kind: str
-    """The method that made the map: ``"tsne"``, ``"umap"``, ... or ``"sphere"``."""
+    """The method that made the map: ``"tsne"``, ``"umap"``, ... or `SPHERE`."""
     target: float | None
     """Mean error to reach; None asks for the lowest of the table."""
     make: Callable[[Path | None], tuple[Array, Array]]
@@ -43,30 +49,14 @@ class MapSpec(NamedTuple):
     minutes: float
     """Rough cost of map and rows, for the time left."""
 
-    @property
-    def relative(self) -> bool:
-        """Whether errors are divided by the size of the map."""
-        return self.kind != "sphere"
-
 
 def cases(spec: MapSpec, X: Array, Y: Array, seeds: Sequence[int] = (0, 1, 2)) -> list[Case]:
-    """Hide points of a map.
+    """Hide a fifth of a map's points, a random split for each seed.
 
-    Parameters
-    ----------
-    spec : MapSpec
-        Which map.
-    X, Y : ndarrays of shape (n, D) and (n, d)
-        Its points and images.
-    seeds : sequence of int
-        One random split each, a fifth of the points hidden. The sphere hides nothing: its new
-        points are drawn at random, 100 for each of 8 seeds, as in the paper.
-
-    Returns
-    -------
-    list of Case
+    The sphere hides nothing: its new points are drawn at random, 100 for each of 8 seeds, as in the
+    paper.
     """
-    if spec.kind == "sphere":
+    if spec.kind == SPHERE:
         draws = 8
         new = np.concatenate([datasets.random_angles(100, seed) for seed in range(draws)])
         return [Case(X, Y, new, datasets.sphere_map(new), draws)]
@@ -79,36 +69,16 @@ def cases(spec: MapSpec, X: Array, Y: Array, seeds: Sequence[int] = (0, 1, 2)) -
 
 
 def diffusion_map(X: Array, n_components: int = 5) -> Array:
-    r"""Diffusion map with the density divided out, by a dense eigen-decomposition.
+    r"""Return the diffusion map with the density divided out, shape (n, n_components), dense.
 
     Kernel :math:`\exp(-|x - y|^2 / \epsilon)`, :math:`\epsilon` a third of the median squared
     distance, :math:`\alpha = 1`; right eigenvectors of the Markov matrix times eigenvalues,
-    without the constant one.
+    without the constant one. The largest entry of each coordinate is positive.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, D)
-        Points.
-    n_components : int, default=5
-        Coordinates.
-
-    Returns
-    -------
-    ndarray of shape (n, n_components)
-        The sign of each coordinate is that of its largest entry made positive.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from outsample.lab.accuracy.maps import diffusion_map
-    >>> t = np.linspace(0, 1, 40)[:, None]
-    >>> line = diffusion_map(t, 1)[:, 0]                # a segment keeps its order
+    >>> line = diffusion_map(np.linspace(0, 1, 40)[:, None], 1)[:, 0]  # a segment keeps its order
     >>> bool((np.diff(line) > 0).all() or (np.diff(line) < 0).all())
     True
     """
-    from scipy.linalg import eigh
-    from scipy.spatial.distance import pdist, squareform
-
     squared = pdist(X, "sqeuclidean")
     kernel = squareform(np.exp(-3 * squared / np.median(squared)))
     np.fill_diagonal(kernel, 1.0)
@@ -138,8 +108,6 @@ def _digits(embed: Callable[[Array], Array], folder: Path | None) -> tuple[Array
 
 def _sheet(name: str, embed: Callable[[Array], Array], folder: Path | None) -> tuple[Array, Array]:
     """Embed the swiss roll or the s-curve, 5000 points."""
-    from sklearn import datasets as sklearn_datasets
-
     X = getattr(sklearn_datasets, f"make_{name}")(5000, random_state=0)[0]
     return X, embed(X)
 
@@ -152,8 +120,6 @@ def _mnist(embed: Callable[[Array], Array], folder: Path | None) -> tuple[Array,
 @lru_cache(maxsize=1)
 def _mnist_points(path: Path | None) -> Array:
     """Random images, as 50 principal components; kept, for four maps want them."""
-    from sklearn.decomposition import PCA
-
     if path is None or not path.is_file():
         raise Unavailable(f"no file {path or MNIST_FILE}; name its folder with --data")
     with np.load(path, allow_pickle=False) as file:
@@ -167,9 +133,6 @@ def _mnist_points(path: Path | None) -> Array:
 
 
 def _tsne(X: Array) -> Array:
-    from sklearn.manifold import TSNE
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
     with threadpool_limits(1):  # the same map on every number of cores
         return np.asarray(TSNE(random_state=0).fit_transform(X), dtype=np.float64)
 
@@ -184,14 +147,10 @@ def _umap(X: Array) -> Array:
 
 
 def _isomap(X: Array, **parameters: int) -> Array:
-    from sklearn.manifold import Isomap
-
     return np.asarray(Isomap(**parameters).fit_transform(X))
 
 
 def _lle(X: Array) -> Array:
-    from sklearn.manifold import LocallyLinearEmbedding
-
     return np.asarray(LocallyLinearEmbedding(n_neighbors=12, random_state=0).fit_transform(X))
 
 
@@ -199,8 +158,8 @@ _isomap_15, _isomap_10 = partial(_isomap, n_neighbors=15), partial(_isomap, n_ne
 _isomap_5d = partial(_isomap, n_components=5)
 
 MAPS: tuple[MapSpec, ...] = (
-    MapSpec("sphere-900", "sphere, 900", "sphere", 1e-5, partial(_sphere, 30), 0.15),
-    MapSpec("sphere-2500", "sphere, 2500", "sphere", 3e-6, partial(_sphere, 50), 0.2),
+    MapSpec("sphere-900", "sphere, 900", SPHERE, 1e-5, partial(_sphere, 30), 0.15),
+    MapSpec("sphere-2500", "sphere, 2500", SPHERE, 3e-6, partial(_sphere, 50), 0.2),
     MapSpec("digits-tsne", "digits t-SNE", "tsne", 0.0255, partial(_digits, _tsne), 0.35),
     MapSpec("digits-umap", "digits UMAP", "umap", 0.0135, partial(_digits, _umap), 0.6),
     MapSpec("digits-isomap", "digits Isomap", "isomap", 0.081, partial(_digits, _isomap), 0.3),

@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from outsample import NoveltyDetector
+from outsample.lab.datasets import JUNK_KINDS
 from outsample.lab.demo.digits_map import split
-from outsample.lab.novelty.splits import KINDS
 from outsample.report.page import Section, Table
-
-__all__ = ["ALPHA", "Row", "run", "section"]
 
 ALPHA = 0.05
 """Share of false alarms asked for."""
@@ -30,7 +28,7 @@ TITLES = {
 }
 
 
-class Row(NamedTuple):
+class KindRow(NamedTuple):
     """One kind of image."""
 
     kind: str
@@ -43,54 +41,36 @@ class Row(NamedTuple):
     """Area under the ROC curve against the new digits; None for these themselves."""
 
 
-def run(X: NDArray[np.float64], seed: int = 0) -> list[Row]:
-    """Learn from some digits, and judge others and junk.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, 64)
-        Digits.
-    seed : int, default=0
-        Chooses the fifth that is new, and the junk.
-
-    Returns
-    -------
-    list of Row
-        The new digits first.
-    """
+def run(X: NDArray[np.float64], seed: int = 0) -> list[KindRow]:
+    """Learn from four fifths of the digits, (n, 64), then judge the rest (first row) and junk."""
     hidden = split(len(X), seed)
     X = X / X.max()
     detector = NoveltyDetector(alpha=ALPHA).fit(X[~hidden])
     rng = np.random.default_rng(seed)
-    images = {NEW: X[hidden]} | {kind: make(X[hidden], rng) for kind, make in KINDS.items()}
+    images = {NEW: X[hidden]} | {kind: make(X[hidden], rng) for kind, make in JUNK_KINDS.items()}
     normal = detector.abnormality(X[hidden])
     return [_row(detector, kind, batch, normal) for kind, batch in images.items()]
 
 
 def _row(
     detector: NoveltyDetector, kind: str, images: NDArray[np.float64], normal: NDArray[np.float64]
-) -> Row:
+) -> KindRow:
     p, area = detector.p_values(images), None
     if kind != NEW:
         scores = np.concatenate([normal, detector.abnormality(images)])
         labels = np.repeat([0, 1], [len(normal), len(images)])
         area = float(roc_auc_score(labels, scores))
-    return Row(kind, len(images), float((p <= ALPHA).mean()), float(np.median(p)), area)
+    return KindRow(kind, len(images), float((p <= ALPHA).mean()), float(np.median(p)), area)
 
 
-def section(rows: Sequence[Row]) -> Section:
-    """Show the table on a page.
+def flagged_table(rows: Sequence[KindRow]) -> Table:
+    """Lay out for a terminal how many images of each kind were called strange."""
+    header = "Images", f"p <= {ALPHA:g}"
+    return Table(header, [(TITLES[row.kind], f"{row.flagged:.1%}") for row in rows])
 
-    Parameters
-    ----------
-    rows : sequence of Row
-        What `run` returned.
 
-    Returns
-    -------
-    Section
-        A part of a page.
-    """
+def section(rows: Sequence[KindRow]) -> Section:
+    """Show the table on a page."""
     normal = rows[0]
     table = Table(
         ("Images", "How many", "Called strange", "Median p-value", "ROC area"),

@@ -1,7 +1,7 @@
 """What `outsample demo` does: three experiments, then one page that shows them."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -11,11 +11,8 @@ from outsample.lab.demo import belonging
 from outsample.lab.demo import digits_map as digits
 from outsample.lab.demo import sphere_table as sphere
 from outsample.lab.methods import DEFAULTS, REFERENCE, TITLES
-from outsample.report.page import Picture, Section, build_page, check_writable, write_page
-
-__all__ = ["FULL", "QUICK", "Result", "Size", "run_demo"]
-
-Progress = Callable[[float, str], None]
+from outsample.lab.progress import Progress, Teller, step_by_step
+from outsample.report.page import Picture, Section, Table, build_page, check_writable, write_page
 
 CODE = """from outsample import NoveltyDetector, PCAExtension
 
@@ -43,76 +40,72 @@ FULL = Size()
 QUICK = Size(n_per_axis=(12, 18), n_new=50, n_seeds=2, n_digits=500, splits=(0, 1))
 
 
-class Result(NamedTuple):
+class DemoResult(NamedTuple):
     """What the demo found, and the page that shows it."""
 
     page: Path
-    sphere: list[sphere.Row]
-    digits: list[digits.Row]
-    belonging: list[belonging.Row]
+    sphere: list[sphere.SphereRow]
+    digits: list[digits.DigitsRow]
+    belonging: list[belonging.KindRow]
 
 
 def run_demo(
     out_dir: str | os.PathLike[str], size: Size = FULL, progress: Progress | None = None
-) -> Result:
-    """Run the experiments and write the page.
-
-    Parameters
-    ----------
-    out_dir : path-like
-        Folder of the page, made if missing. A page of an earlier run is replaced at the end.
-    size : Size, default=FULL
-        `QUICK` runs in seconds, to see that everything works.
-    progress : callable, optional
-        Called with the share of the work done, from 0 to 1, and what is done next.
-
-    Returns
-    -------
-    Result
-        The page's path and the rows of its tables.
-
-    Raises
-    ------
-    OSError
-        If the folder cannot be written; found out before the work begins.
-    """
+) -> DemoResult:
+    """Run the experiments and write the page; one of an earlier run is replaced at the end."""
     check_writable(out_dir)
-    n_rows = len(sphere.methods(1.0)) * len(size.n_per_axis), len(digits.methods())
-    tell = _Teller(progress, n_rows[0] + 7 + n_rows[1] + 5)
-
-    tell("sphere of Section 7.1", 0)
-    sphere_rows = sphere.run(
-        size.n_per_axis, size.n_new, size.n_seeds, lambda row: tell("sphere of Section 7.1", 1)
+    n_sphere, n_digits = len(sphere.methods(1.0)) * len(size.n_per_axis), len(digits.methods())
+    teller = Teller(
+        progress, {"sphere": n_sphere, "map": 7, "digits": n_digits, "belonging": 1, "page": 4}
     )
-    tell("t-SNE map of the digits", 0)
+    on_row = step_by_step(teller.part("sphere"), n_sphere, "sphere of Section 7.1")
+    sphere_rows = sphere.run(size.n_per_axis, size.n_new, size.n_seeds, on_row)
+    teller.part("map")(0.0, "t-SNE map of the digits")
     digits_map = digits.embed(size.n_digits)
-    tell("hidden digits", 7)
-    digits_rows = digits.run(digits_map, size.splits, lambda row: tell("hidden digits", 1))
-    tell("images that do not belong", 0)
+    on_row = step_by_step(teller.part("digits"), n_digits, "hidden digits")
+    digits_rows = digits.run(digits_map, size.splits, on_row)
+    teller.part("belonging")(0.0, "images that do not belong")
     belonging_rows = belonging.run(digits_map.X)
-    tell("pictures and page", 1)
+    teller.part("page")(0.0, "pictures and page")
     html = _page(sphere_rows, digits_rows, belonging_rows, digits_map, size)
     page = write_page(Path(out_dir) / "index.html", html)
-    tell("done", 4)
-    return Result(page, sphere_rows, digits_rows, belonging_rows)
+    teller.finish()
+    return DemoResult(page, sphere_rows, digits_rows, belonging_rows)
 
 
-class _Teller:
-    """Counts the work done; weights are rough seconds on two cores."""
+def demo_tables(result: DemoResult) -> list[tuple[str, Table]]:
+    """Return titles and tables for the terminal: errors beside the reference's, then belonging."""
+    grids = sorted({row.n_points for row in result.sphere})
+    blocks = [(f"sphere, {n}", [r for r in result.sphere if r.n_points == n]) for n in grids]
+    tables = [
+        (f"Mean error, {name}", _error_table([(r.method, r.error, r.paper) for r in rows], ".2e"))
+        for name, rows in blocks
+    ]
+    known = _error_table([(row.method, row.error, None) for row in result.digits], ".2%")
+    tables.append(("Mean error over the size of the map, digits t-SNE", known))
+    strange = belonging.flagged_table(result.belonging)
+    return [*tables, ("Do they belong? Share called strange", strange)]
 
-    def __init__(self, progress: Progress | None, total: int) -> None:
-        self.progress, self.total, self.done = progress, total, 0
 
-    def __call__(self, what_next: str, weight: int) -> None:
-        self.done += weight
-        if self.progress is not None:
-            self.progress(self.done / self.total, what_next)
+def _error_table(rows: Sequence[tuple[str, float, float | None]], form: str) -> Table:
+    """Lay out method, error and the paper's number, each error beside the reference's."""
+    base = next(error for method, error, _ in rows if method == REFERENCE)
+    cells = [
+        (TITLES[method], f"{error:{form}}", ratio(error, base), f"{paper:.2e}" if paper else "")
+        for method, error, paper in rows
+    ]
+    return Table(("Method", "Error", "vs 15-NN", "Paper"), cells)
+
+
+def ratio(error: float, base: float) -> str:
+    """Say how many times smaller or larger than the reference an error is."""
+    return f"{error / base:.2g} x" if error > 0.001 * base else "< 0.001 x"
 
 
 def _page(
-    sphere_rows: list[sphere.Row],
-    digits_rows: list[digits.Row],
-    belonging_rows: list[belonging.Row],
+    sphere_rows: list[sphere.SphereRow],
+    digits_rows: list[digits.DigitsRow],
+    belonging_rows: list[belonging.KindRow],
     digits_map: digits.DigitsMap,
     size: Size,
 ) -> str:
@@ -141,7 +134,7 @@ def _page(
 
 
 def _facts(
-    sphere_rows: list[sphere.Row], digits_rows: list[digits.Row], data: digits.DigitsMap
+    sphere_rows: list[sphere.SphereRow], digits_rows: list[digits.DigitsRow], data: digits.DigitsMap
 ) -> list[tuple[str, str]]:
     """Return the figures that stand at the top of the page."""
     reached, printed = sphere.met(sphere_rows)
@@ -164,7 +157,9 @@ def _facts(
     return facts
 
 
-def _hero(data: digits.DigitsMap, ours: digits.Example, ball: sphere.Example) -> Picture:
+def _hero(
+    data: digits.DigitsMap, ours: digits.DigitsExample, ball: sphere.SphereExample
+) -> Picture:
     """Draw the head of the page."""
     return Picture(
         plots.hero(

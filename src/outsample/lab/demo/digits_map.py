@@ -10,23 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.manifold import TSNE
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from outsample import PCAExtension, plots
+from outsample.comparison.holdout import place
 from outsample.lab import datasets
-from outsample.lab.methods import DEFAULTS, REFERENCE, TITLES, errors, place, reference
+from outsample.lab.methods import DEFAULTS, REFERENCE, TITLES, errors, reference
+from outsample.points import map_size
 from outsample.report.page import Picture, Section, Table
-
-__all__ = [
-    "DigitsMap",
-    "Example",
-    "Row",
-    "embed",
-    "example",
-    "map_size",
-    "methods",
-    "run",
-    "section",
-]
 
 FAR = 0.1
 """A point is called far off when its error exceeds this share of the map's size."""
@@ -42,7 +34,7 @@ class DigitsMap(NamedTuple):
     """What the map itself cost on one thread, to set beside the cost of placing."""
 
 
-class Row(NamedTuple):
+class DigitsRow(NamedTuple):
     """One line of the table, averaged over the splits."""
 
     method: str
@@ -56,7 +48,7 @@ class Row(NamedTuple):
     """Time to place the hidden points of one split, the fastest of them."""
 
 
-class Example(NamedTuple):
+class DigitsExample(NamedTuple):
     """One split, placed by one method."""
 
     method: str
@@ -68,9 +60,6 @@ class Example(NamedTuple):
 
 def embed(n_points: int | None = None) -> DigitsMap:
     """Make the t-SNE map of the first `n_points` digits, of all of them by default."""
-    from sklearn.manifold import TSNE
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
     X, labels = datasets.digits()
     X, labels = X[:n_points], labels[:n_points]
     start = perf_counter()
@@ -79,19 +68,6 @@ def embed(n_points: int | None = None) -> DigitsMap:
     with threadpool_limits(1):
         Y = TSNE(random_state=0).fit_transform(X)
     return DigitsMap(X, labels, Y.astype(np.float64), perf_counter() - start)
-
-
-def map_size(Y: NDArray[np.float64]) -> float:
-    """Return the root mean squared distance of a map's points from their mean.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from outsample.lab.demo.digits_map import map_size
-    >>> map_size(np.array([[3.0, 4.0], [-3.0, -4.0]]))
-    5.0
-    """
-    return float(np.sqrt(((Y - Y.mean(axis=0)) ** 2).sum(axis=1).mean()))
 
 
 def methods() -> dict[str, Any]:
@@ -114,24 +90,9 @@ def split(n: int, seed: int) -> NDArray[np.bool_]:
 def run(
     digits_map: DigitsMap | None = None,
     seeds: Sequence[int] = (0, 1, 2),
-    on_row: Callable[[Row], None] | None = None,
-) -> list[Row]:
-    """Measure the error of each method over several random splits.
-
-    Parameters
-    ----------
-    digits_map : DigitsMap, optional
-        The map to hide points of; made by `embed` when not given.
-    seeds : sequence of int, default=(0, 1, 2)
-        One random split each.
-    on_row : callable, optional
-        Called with each row as soon as it is known.
-
-    Returns
-    -------
-    list of Row
-        The reference, the paper's weightings and the defaults.
-    """
+    on_row: Callable[[DigitsRow], None] | None = None,
+) -> list[DigitsRow]:
+    """Measure the reference, the paper's weightings and the defaults over random splits."""
     data = embed() if digits_map is None else digits_map
     rows = []
     for name, estimator in methods().items():
@@ -141,7 +102,7 @@ def run(
     return rows
 
 
-def _row(name: str, estimator: Any, data: DigitsMap, seeds: Sequence[int]) -> Row:
+def _row(name: str, estimator: Any, data: DigitsMap, seeds: Sequence[int]) -> DigitsRow:
     """Fit and place split by split; errors in units of the map's size."""
     size = map_size(data.Y)
     means, far, seconds = [], [], []
@@ -149,57 +110,31 @@ def _row(name: str, estimator: Any, data: DigitsMap, seeds: Sequence[int]) -> Ro
         hidden = split(len(data.X), seed)
         fitted = estimator.fit(data.X[~hidden], data.Y[~hidden])
         start = perf_counter()
-        placed = place(fitted, data.X[hidden])
+        placed = place(fitted, data.X[hidden], data.Y.shape[1])
         seconds.append(perf_counter() - start)
         relative = errors(placed, data.Y[hidden]) / size
         means.append(relative.mean())
         far.append((relative > FAR).mean())
-    return Row(name, float(np.mean(means)), float(np.std(means)), float(np.mean(far)), min(seconds))
+    return DigitsRow(
+        name, float(np.mean(means)), float(np.std(means)), float(np.mean(far)), min(seconds)
+    )
 
 
-def example(data: DigitsMap, method: str = DEFAULTS, seed: int = 0) -> Example:
-    """Place the hidden points of one split with one method of the table.
-
-    Parameters
-    ----------
-    data : DigitsMap
-        The map to hide points of.
-    method : str
-        A name of `methods`.
-    seed : int, default=0
-        The split.
-
-    Returns
-    -------
-    Example
-        The split, and where the hidden points went.
-    """
+def example(data: DigitsMap, method: str = DEFAULTS, seed: int = 0) -> DigitsExample:
+    """Place the hidden points of one split with one method of the table."""
     hidden = split(len(data.X), seed)
     fitted = methods()[method].fit(data.X[~hidden], data.Y[~hidden])
-    return Example(method, hidden, place(fitted, data.X[hidden]))
+    return DigitsExample(method, hidden, place(fitted, data.X[hidden], data.Y.shape[1]))
 
 
 def section(
-    rows: Sequence[Row], data: DigitsMap, examples: Sequence[Example], *, pictures: bool = True
+    rows: Sequence[DigitsRow],
+    data: DigitsMap,
+    examples: Sequence[DigitsExample],
+    *,
+    pictures: bool = True,
 ) -> Section:
-    """Show the table and the examples on a page; pictures need matplotlib.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        What `run` returned: the reference first, the defaults last.
-    data : DigitsMap
-        The map.
-    examples : sequence of Example
-        Splits to show.
-    pictures : bool, default=True
-        Whether to draw.
-
-    Returns
-    -------
-    Section
-        A part of a page.
-    """
+    """Show the table, the reference first and the defaults last, and the examples on a page."""
     known, ours = rows[0], rows[-1]
     table = Table(
         ("Method", "Mean error", "Spread", "Far off"),
@@ -227,7 +162,7 @@ def section(
     )
 
 
-def _pictures(data: DigitsMap, examples: Sequence[Example]) -> list[Picture]:
+def _pictures(data: DigitsMap, examples: Sequence[DigitsExample]) -> list[Picture]:
     """Draw for each example the placed points, then the same coloured by error."""
     by_class = [
         Picture(

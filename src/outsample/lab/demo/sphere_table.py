@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outsample import PCAExtension, plots
+from outsample.comparison.holdout import place
 from outsample.lab.datasets import Sphere, random_angles, sphere, sphere_map
-from outsample.lab.methods import DEFAULTS, REFERENCE, TITLES, errors, place, reference
+from outsample.lab.methods import DEFAULTS, REFERENCE, TITLES, errors, reference
 from outsample.report.page import Picture, Section, Table
-
-__all__ = ["PAPER", "Example", "Row", "best", "example", "met", "methods", "run", "section"]
 
 PAPER: dict[tuple[str, int], float] = {
     ("distance", 900): 1.04e-2,
@@ -34,7 +33,7 @@ MAGNIFY = 5
 WEIGHTINGS = ("distance", "tangent", "local_tangent")
 
 
-class Row(NamedTuple):
+class SphereRow(NamedTuple):
     """One line of the table."""
 
     method: str
@@ -47,7 +46,7 @@ class Row(NamedTuple):
     """The paper's mean error, None where the paper has no such row."""
 
 
-class Example(NamedTuple):
+class SphereExample(NamedTuple):
     """One draw of new points, placed by one method."""
 
     method: str
@@ -86,30 +85,11 @@ def run(
     n_per_axis: Sequence[int] = (30, 50),
     n_new: int = 100,
     n_seeds: int = 8,
-    on_row: Callable[[Row], None] | None = None,
-) -> list[Row]:
-    """Measure the error of each method on each grid.
+    on_row: Callable[[SphereRow], None] | None = None,
+) -> list[SphereRow]:
+    """Measure each method on each grid: the reference, the paper's three weightings, the defaults.
 
-    Parameters
-    ----------
-    n_per_axis : sequence of int, default=(30, 50)
-        Grids, by points on an axis.
-    n_new : int, default=100
-        New points of one seed.
-    n_seeds : int, default=8
-        Draws of new points.
-    on_row : callable, optional
-        Called with each row as soon as it is known.
-
-    Returns
-    -------
-    list of Row
-        For each grid the reference, the paper's three weightings and the defaults.
-
-    Examples
-    --------
-    >>> from outsample.lab.demo import sphere_table as sphere
-    >>> rows = sphere.run(n_per_axis=(10,), n_new=20, n_seeds=2)
+    >>> rows = run(n_per_axis=(10,), n_new=20, n_seeds=2)
     >>> [row.method for row in rows][1:4]
     ['distance', 'tangent', 'local_tangent']
     """
@@ -124,71 +104,45 @@ def run(
     return rows
 
 
-def _row(name: str, estimator: Any, data: Sphere, n_new: int, n_seeds: int) -> Row:
+def _row(name: str, estimator: Any, data: Sphere, n_new: int, n_seeds: int) -> SphereRow:
     """Fit once, place every draw in one batch, and average draw by draw."""
     draws = np.concatenate([random_angles(n_new, seed) for seed in range(n_seeds)])
-    placed = place(estimator.fit(data.X, data.Y), draws)
+    placed = place(estimator.fit(data.X, data.Y), draws, data.Y.shape[1])
     means = errors(placed, sphere_map(draws)).reshape(n_seeds, n_new).mean(axis=1)
     n = len(data.X)
-    return Row(name, n, float(means.mean()), float(means.std()), PAPER.get((name, n)))
+    return SphereRow(name, n, float(means.mean()), float(means.std()), PAPER.get((name, n)))
 
 
 def example(
     method: str = "distance", n_per_axis: int = 30, n_new: int = 100, seed: int = 0
-) -> Example:
-    """Place one draw of new points with one method of the table.
-
-    Parameters
-    ----------
-    method : str, default="distance"
-        A name of `methods`.
-    n_per_axis, n_new, seed : int
-        The grid and the draw, as in `run`.
-
-    Returns
-    -------
-    Example
-        Training images, true images of the new points, and where they were placed; for our
-        methods also the bound of each error.
-    """
+) -> SphereExample:
+    """Place one draw of new points with one method of the table; ours bound each error too."""
     data = sphere(n_per_axis)
     new = random_angles(n_new, seed)
     fitted = methods(data.step)[method].fit(data.X, data.Y)
     if not hasattr(fitted, "place"):
-        return Example(method, data.Y, sphere_map(new), place(fitted, new), None)
+        placed = place(fitted, new, data.Y.shape[1])
+        return SphereExample(method, data.Y, sphere_map(new), placed, None)
     placement = fitted.place(new)
-    return Example(method, data.Y, sphere_map(new), placement.coordinates, placement.bound)
+    return SphereExample(method, data.Y, sphere_map(new), placement.coordinates, placement.bound)
 
 
-def best(rows: Sequence[Row], n_points: int) -> str:
+def best(rows: Sequence[SphereRow], n_points: int) -> str:
     """Return the name of our method with the smallest error on one grid."""
     ours = [row for row in rows if row.n_points == n_points and row.method != REFERENCE]
     return min(ours, key=lambda row: row.error).method
 
 
-def met(rows: Sequence[Row]) -> tuple[int, int]:
+def met(rows: Sequence[SphereRow]) -> tuple[int, int]:
     """Count the paper's numbers that are reached, and all it prints for these grids."""
     printed = [(row.error, row.paper) for row in rows if row.paper is not None]
     return sum(error <= paper for error, paper in printed), len(printed)
 
 
-def section(rows: Sequence[Row], examples: Sequence[Example], *, pictures: bool = True) -> Section:
-    """Show the table and the examples on a page; pictures need matplotlib.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        What `run` returned.
-    examples : sequence of Example
-        Draws to show; the bound is reported for the last one.
-    pictures : bool, default=True
-        Whether to draw.
-
-    Returns
-    -------
-    Section
-        A part of a page.
-    """
+def section(
+    rows: Sequence[SphereRow], examples: Sequence[SphereExample], *, pictures: bool = True
+) -> Section:
+    """Show the table and the examples on a page; the bound is told of the last example."""
     grids = sorted({row.n_points for row in rows})
     names = list(dict.fromkeys(row.method for row in rows))
     found = {(row.method, row.n_points): row for row in rows}
@@ -219,13 +173,13 @@ def section(rows: Sequence[Row], examples: Sequence[Example], *, pictures: bool 
     )
 
 
-def _cells(row: Row) -> tuple[str, str]:
+def _cells(row: SphereRow) -> tuple[str, str]:
     """Return the error with its spread, and the paper's number or a dash."""
     paper = "–" if row.paper is None else f"{row.paper:.2e}"
     return f"{row.error:.2e} ± {row.spread:.0e}", paper
 
 
-def _pictures(rows: Sequence[Row], examples: Sequence[Example]) -> list[Picture]:
+def _pictures(rows: Sequence[SphereRow], examples: Sequence[SphereExample]) -> list[Picture]:
     """Draw one chart a grid, all on one scale of whole decades, then the examples."""
     values = np.log10([value for row in rows for value in (row.error, row.paper) if value])
     limits = float(10 ** np.floor(values.min())), float(10 ** np.ceil(values.max()))

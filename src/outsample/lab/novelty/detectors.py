@@ -5,16 +5,19 @@ distances, and ours. What is not installed fails with a message that says so.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = ["METHOD", "OURS", "PEER", "Detector", "detectors"]
+from sklearn.ensemble import IsolationForest
+from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
+from sklearn.svm import OneClassSVM
 
 Array = NDArray[np.float64]
+Score = Callable[[Array], Array]
 
 METHOD = "NoveltyDetector()"
 OURS, PEER = "ours", "peer"
@@ -62,106 +65,56 @@ class Ours:
         return np.asarray(self.detector.p_values(X))
 
 
-class MeanDistance:
-    """Mean distance to the nearest training rows: the simplest detector there is."""
+class Peer:
+    """A detector made of a function: it takes normal rows and returns how new ones are scored."""
 
-    def __init__(self, n_neighbors: int = 10) -> None:
-        self.n_neighbors = n_neighbors
+    score: Score
 
-    def fit(self, X: Array) -> "MeanDistance":
-        """Store the training rows."""
-        from sklearn.neighbors import NearestNeighbors
+    def __init__(self, learn: Callable[[Array], Score]) -> None:
+        self.learn = learn
 
-        self.search_ = NearestNeighbors(n_neighbors=min(self.n_neighbors, len(X))).fit(X)
-        return self
-
-    def score(self, X: Array) -> Array:
-        """Return how strange each row is."""
-        return np.asarray(self.search_.kneighbors(X)[0].mean(axis=1))
-
-
-class SklearnDetector:
-    """One of scikit-learn's, whose scores are high for normal rows."""
-
-    def __init__(self, estimator: Any) -> None:
-        self.estimator = estimator
-
-    def fit(self, X: Array) -> "SklearnDetector":
+    def fit(self, X: Array) -> "Peer":
         """Learn what is normal."""
-        self.estimator.fit(X)
-        return self
-
-    def score(self, X: Array) -> Array:
-        """Return how strange each row is."""
-        return -np.asarray(self.estimator.score_samples(X))
-
-
-class PyODDetector:
-    """One of PyOD's, by the name of its class, with its defaults."""
-
-    def __init__(self, name: str, **parameters: Any) -> None:
-        self.name, self.parameters = name, parameters
-
-    def fit(self, X: Array) -> "PyODDetector":
-        """Import the detector and learn what is normal."""
-        module = import_module(f"pyod.models.{self.name.lower()}")
-        self.detector_: Any = getattr(module, self.name)(**self.parameters)
-        self.detector_.fit(X)
-        return self
-
-    def score(self, X: Array) -> Array:
-        """Return how strange each row is."""
-        return np.asarray(self.detector_.decision_function(X), dtype=np.float64)
-
-
-class TorchDetector(PyODDetector):
-    """One of PyOD's networks: seeded, on one thread."""
-
-    def __init__(self, name: str, seed: int) -> None:
-        super().__init__(name, random_state=seed)
-        self.seed = seed
-
-    def fit(self, X: Array) -> "TorchDetector":
-        """Learn what is normal."""
-        torch: Any = import_module("torch")
-        torch.manual_seed(self.seed)
-        torch.set_num_threads(1)
-        super().fit(X)
+        self.score = self.learn(X)
         return self
 
 
-class Missing:
-    """Stands for a detector whose library is not installed."""
+def mean_distance(X: Array, n_neighbors: int = 10) -> Score:
+    """Score by the mean distance to the nearest training rows: the simplest detector there is."""
+    search = NearestNeighbors(n_neighbors=min(n_neighbors, len(X))).fit(X)
+    return lambda new: np.asarray(search.kneighbors(new)[0].mean(axis=1))
 
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
 
-    def fit(self, X: Array) -> "Missing":
-        """Say what is missing."""
-        raise ImportError(self.reason)
+def by_sklearn(X: Array, estimator: Any) -> Score:
+    """Score by one of scikit-learn's, whose scores are high for normal rows."""
+    estimator.fit(X)
+    return lambda new: -np.asarray(estimator.score_samples(new))
+
+
+def by_pyod(X: Array, name: str, **parameters: Any) -> Score:
+    """Score by one of PyOD's, by the name of its class, with its defaults."""
+    module = import_module(f"pyod.models.{name.lower()}")
+    detector: Any = getattr(module, name)(**parameters)
+    detector.fit(X)
+    return lambda new: np.asarray(detector.decision_function(new), dtype=np.float64)
+
+
+def by_network(X: Array, name: str, seed: int) -> Score:
+    """Score by one of PyOD's networks: seeded, on one thread."""
+    torch: Any = import_module("torch")
+    torch.manual_seed(seed)
+    torch.set_num_threads(1)
+    return by_pyod(X, name, random_state=seed)
+
+
+def missing(X: Array, reason: str) -> Score:
+    """Stand for a detector whose library is not installed."""
+    raise ImportError(reason)
 
 
 def detectors(names: Sequence[str] = ()) -> list[Detector]:
-    """Return the lines of the table.
+    """Return the lines of the table with these names, ours first; all if there are none.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Only these; all if there are none.
-
-    Returns
-    -------
-    list of Detector
-        Ours first.
-
-    Raises
-    ------
-    ValueError
-        If there is no detector of a name.
-
-    Examples
-    --------
-    >>> from outsample.lab.novelty.detectors import detectors
     >>> [detector.name for detector in detectors(["10-NN distance", "NoveltyDetector()"])]
     ['NoveltyDetector()', '10-NN distance']
     """
@@ -173,23 +126,17 @@ def detectors(names: Sequence[str] = ()) -> list[Detector]:
 
 
 def _sklearn() -> list[Detector]:
-    def factor(seed: int) -> SklearnDetector:
-        from sklearn.neighbors import LocalOutlierFactor
+    def forest(seed: int) -> Peer:
+        return _peer(by_sklearn, estimator=IsolationForest(random_state=seed))
 
-        return SklearnDetector(LocalOutlierFactor(novelty=True))
+    def factor(seed: int) -> Peer:
+        return _peer(by_sklearn, estimator=LocalOutlierFactor(novelty=True))
 
-    def forest(seed: int) -> SklearnDetector:
-        from sklearn.ensemble import IsolationForest
-
-        return SklearnDetector(IsolationForest(random_state=seed))
-
-    def machine(seed: int) -> SklearnDetector:
-        from sklearn.svm import OneClassSVM
-
-        return SklearnDetector(OneClassSVM())
+    def machine(seed: int) -> Peer:
+        return _peer(by_sklearn, estimator=OneClassSVM())
 
     return [
-        Detector("10-NN distance", PEER, lambda seed: MeanDistance(), "mean of 10 distances"),
+        Detector("10-NN distance", PEER, lambda seed: Peer(mean_distance), "mean of 10 distances"),
         Detector("LocalOutlierFactor", PEER, factor, "novelty=True"),
         Detector("IsolationForest", PEER, forest),
         Detector("OneClassSVM", PEER, machine),
@@ -199,18 +146,20 @@ def _sklearn() -> list[Detector]:
 def _pyod() -> list[Detector]:
     found = []
     for name in ("ECOD", "COPOD", "KNN", "HBOS", "PCA", "KDE", "LUNAR"):
-        build = _bind(PyODDetector, name) if name not in NETWORKS else _seeded(name)
-        if find_spec("pyod") is None:
-            build = _bind(Missing, "pyod is not installed: pip install outsample[bench]")
-        elif name in NETWORKS and find_spec("torch") is None:
-            build = _bind(Missing, "torch is not installed: pip install torch")
-        found.append(Detector(f"PyOD {name}", PEER, build, NOTES.get(name, "all defaults")))
+        note = NOTES.get(name, "all defaults")
+        found.append(Detector(f"PyOD {name}", PEER, partial(_pyod_peer, name), note))
     return found
 
 
-def _bind(make: Callable[..., Any], *parameters: Any) -> Callable[[int], Any]:
-    return lambda seed: make(*parameters)
+def _pyod_peer(name: str, seed: int) -> Peer:
+    if find_spec("pyod") is None:
+        return _peer(missing, reason="pyod is not installed: pip install outsample[bench]")
+    if name not in NETWORKS:
+        return _peer(by_pyod, name=name)
+    if find_spec("torch") is None:
+        return _peer(missing, reason="torch is not installed: pip install torch")
+    return _peer(by_network, name=name, seed=seed)
 
 
-def _seeded(name: str) -> Callable[[int], Any]:
-    return lambda seed: TorchDetector(name, seed)
+def _peer(learn: Callable[..., Score], **parameters: Any) -> Peer:
+    return Peer(partial(learn, **parameters))

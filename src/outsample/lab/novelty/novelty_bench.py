@@ -1,46 +1,44 @@
-"""What `outsample bench novelty` does: measure, then write figures, a picture and a page."""
+"""What `outsample bench novelty` does: measure, write the results, and draw them."""
 
-import json
-import math
 import os
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
-import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from outsample import plots
+from outsample.lab.bench_files import (
+    EXACT,
+    Benchmark,
+    fields_of,
+    read_results,
+    write_drawing,
+    write_results,
+)
 from outsample.lab.environment import versions
+from outsample.lab.json_records import plain, restored
 from outsample.lab.novelty import ranking as novelty
-from outsample.lab.novelty.detectors import METHOD, OURS, PEER, detectors
-from outsample.lab.novelty.ranking import Progress, SetResult, Standing, standings
+from outsample.lab.novelty.detectors import detectors
+from outsample.lab.novelty.novelty_page import (
+    area_picture,
+    novelty_page,
+    set_report,
+    standing_tables,
+)
+from outsample.lab.novelty.set_result import DetectorRow, NoveltyRun, SetResult
 from outsample.lab.novelty.splits import (
     FLOODED,
-    GROUPS,
     IMAGES,
     JUNK_ROWS,
     NEW_ROWS,
     QUICK,
     TRAINING_ROWS,
 )
+from outsample.lab.novelty.standings import grouped
+from outsample.lab.progress import Progress
 from outsample.lab.traffic.loud import FLOODS_AND_SCANS, LOUD_CONNECTIONS
-from outsample.report.page import (
-    Picture,
-    Section,
-    Table,
-    build_page,
-    check_writable,
-    write_file,
-    write_page,
-)
-
-if TYPE_CHECKING:
-    from rich.table import Table as RichTable
-
-__all__ = ["NoveltyBenchmark", "run_novelty", "set_table", "standing_tables"]
+from outsample.report.page import Table, check_writable
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "pyod", "torch")
 PROTOCOL = {
@@ -70,17 +68,6 @@ PROTOCOL = {
     f" have more than {LOUD_CONNECTIONS} connections of {', '.join(FLOODS_AND_SCANS)}. The days do"
     " not depend on the seed, only the detectors do.",
 }
-STANDING = ("Detector", "Mean rank", "Mean AUC", "Mean AP", "s a set", "sets")
-ROWS = ("Detector", "AUC", "±", "AP", "±", "s")
-SUMMARY = ("Set", "rows", "columns", "new", "strange", "AUC", "best other", "which", "false alarms")
-
-
-class NoveltyBenchmark(NamedTuple):
-    """What was found, and the files that show it."""
-
-    results: list[SetResult]
-    seconds: float
-    files: list[Path]
 
 
 def run_novelty(
@@ -91,293 +78,79 @@ def run_novelty(
     folder: Path | None = None,
     listed: Sequence[str] = (),
     progress: Progress | None = None,
-    on_set: Callable[[SetResult], None] | None = None,
-) -> NoveltyBenchmark:
-    """Run the benchmark and write ``novelty.json``, ``novelty.png`` and ``novelty.html``.
+    show: Callable[[str, Table | None], None] | None = None,
+) -> Benchmark:
+    """Measure, and write ``novelty.json``, ``novelty.png`` and ``novelty.html``.
 
-    Parameters
-    ----------
-    out_dir : path-like
-        Folder of the files, made if missing.
-    names : sequence of str
-        Sets, by name or its beginning; all if there are none.
-    quick : bool, default=False
-        A few small sets, unless others are named, and one seed.
-    folder : Path, optional
-        Where the data files are.
-    listed : sequence of str
-        Detectors, by name; all if there are none.
-    progress, on_set : callable, optional
-        As in `outsample.lab.novelty.ranking.run`.
-
-    Returns
-    -------
-    NoveltyBenchmark
-
-    Raises
-    ------
-    OSError
-        If the folder cannot be written; found out before the work begins.
-    ValueError
-        If there is no set or no detector of a name.
+    `quick` takes a few small sets, unless others are named, and one seed; `listed` names
+    detectors; `show` gets a title and a table of each set as soon as it is measured.
     """
     sources, lines = novelty.select(names or (QUICK if quick else ())), detectors(listed)
     check_writable(out_dir)
     seeds = (0,) if quick else (0, 1, 2)
+    on_set = None if show is None else lambda result: show(*set_report(result))
     begin = perf_counter()
     with threadpool_limits(1):  # ours runs on one thread too, so that times compare
-        results = novelty.run(
-            sources, seeds, folder, listed=lines, progress=progress, on_set=on_set
-        )
-    seconds = perf_counter() - begin
-    told = _figures(results, seeds, seconds)
-    text = json.dumps(told, indent=2, allow_nan=False) + "\n"
-    files = [write_file(Path(out_dir) / "novelty.json", text.encode())]
-    picture = _picture(results)
-    if picture is not None:
-        files.append(write_file(Path(out_dir) / "novelty.png", picture.data))
-    page = _page(results, told, picture)
-    files.append(write_page(Path(out_dir) / "novelty.html", page))
-    return NoveltyBenchmark(results, seconds, files)
+        sets = novelty.run(sources, seeds, folder, listed=lines, progress=progress, on_set=on_set)
+    run = NoveltyRun(PROTOCOL, seeds, versions(PACKAGES), perf_counter() - begin, sets)
+    return _draw(out_dir, run, [write_results(Path(out_dir) / "novelty.json", told_run(run))])
 
 
-def set_table(result: SetResult) -> "RichTable":
-    """Lay one set's rows out for a terminal.
-
-    Parameters
-    ----------
-    result : SetResult
-        A set that was not skipped.
-
-    Returns
-    -------
-    rich.table.Table
-    """
-    table = _rich(f"{result.title}: {_shape(result)}", ROWS, _alarmed(result))
-    for row in result.rows:
-        cells = _cells(row)
-        if row.failure:
-            cells[0] += f"\n{row.failure}"
-        table.add_row(*cells, style="bold" if row.family == OURS else None)
-    return table
+def draw_novelty(out_dir: str | os.PathLike[str], path: str | os.PathLike[str]) -> Benchmark:
+    """Draw picture and page again from a file of results alone."""
+    return _draw(out_dir, read_results(path, restored_run), [])
 
 
-def standing_tables(results: Sequence[SetResult]) -> "list[RichTable]":
-    """Lay out the standing of all detectors, a table for each group of sets.
+def _draw(out_dir: str | os.PathLike[str], run: NoveltyRun, files: list[Path]) -> Benchmark:
+    picture = area_picture(run.sets)
+    files = files + write_drawing(out_dir, "novelty", picture, novelty_page(run, picture))
+    return Benchmark(standing_tables(run.sets), run.seconds, files)
 
-    Parameters
-    ----------
-    results : sequence of SetResult
-        What was found.
 
-    Returns
-    -------
-    list of rich.table.Table
-    """
-    found = []
-    for group in GROUPS:
-        if mine := _done(results, group):
-            table = _rich(f"{_heading(group, mine)}: {_count(mine)}", STANDING)
-            for line in standings(mine):
-                style = "bold" if line.family == OURS else None
-                table.add_row(*_standing_cells(line), style=style)
-            found.append(table)
+def told_run(run: NoveltyRun) -> dict[str, Any]:
+    """Return a run ready for JSON, with figures that follow from the rows beside them."""
+    groups = {
+        name: {
+            "title": group.title,
+            "n_sets": len(group.sets),
+            "simulated": group.simulated,
+            "standings": plain(group.standings, EXACT),
+        }
+        for name, group in grouped(run.sets).items()
+    }
+    sets = [_told_set(each) for each in run.sets]
+    return plain(run._replace(sets=()), EXACT) | {"groups": groups, "sets": sets}
+
+
+def restored_run(told: dict[str, Any]) -> NoveltyRun:
+    """Return the run that `told_run` has told."""
+    sets = [
+        fields_of(SetResult, each)
+        | {"rows": [fields_of(DetectorRow, row) for row in each.get("rows", ())]}
+        for each in told["sets"]
+    ]
+    found: NoveltyRun = restored(NoveltyRun, fields_of(NoveltyRun, told) | {"sets": sets})
     return found
 
 
-def _count(results: Sequence[SetResult]) -> str:
-    return "1 set" if len(results) == 1 else f"{len(results)} sets"
+def _told_set(result: SetResult) -> dict[str, Any]:
+    start = {"name": result.name, "title": result.title, "group": result.group}
+    if result.skipped:
+        return start | {"skipped": result.skipped}
+    ours, peer = result.ours, result.best_peer
+    derived = {
+        "ours": None if ours is None else ours.auc,
+        "best_peer": None if peer is None else peer.name,
+        "best_peer_auc": None if peer is None else peer.auc,
+        "rows": [_told_row(row) for row in result.rows],
+    }
+    return plain(result._replace(rows=()), EXACT) | plain(derived, EXACT)
 
 
-def _rich(title: str, header: Sequence[str], caption: str = "") -> "RichTable":
-    from rich.box import SIMPLE
-    from rich.table import Table as RichTable
-
-    table = RichTable(
-        title=title, title_justify="left", caption=caption, caption_justify="left", box=SIMPLE,
-        pad_edge=False,
-    )  # fmt: skip
-    for at, word in enumerate(header):
-        table.add_column(word, justify="right" if at else "left")
-    return table
-
-
-def _done(results: Sequence[SetResult], group: str | None = None) -> list[SetResult]:
-    """Return the sets of a group, or of all, that were not skipped."""
-    return [r for r in results if not r.skipped and group in (None, r.group)]
-
-
-def _heading(group: str, results: Sequence[SetResult]) -> str:
-    """Name a group, and say so if its data are made up."""
-    simulated = any(result.simulated for result in results)
-    return f"{GROUPS[group]} (simulated)" if simulated else GROUPS[group]
-
-
-def _shape(result: SetResult) -> str:
-    (n, columns), (new, strange) = result.shape, result.counts
-    days = f" on {len(result.parts)} days" if result.parts else ""
-    return f"{n} rows, {columns} columns; {new} new, {strange} strange{days}"
-
-
-def _alarmed(result: SetResult) -> str:
-    """Say how often a p-value of at most 0.01 is given, and to which rows."""
-    alarms = result.alarms
-    if alarms is None:
-        return ""
-    words = (
-        f"p-value at most {novelty.LEVEL:g}: {alarms.strange:.1%} of the strange rows,"
-        f" {alarms.normal:.1%} of the normal ones."
-    )
-    if alarms.loud is None or alarms.normal_beside_loud is None:
-        return words
-    return (
-        f"{words} Of {alarms.n_loud} loud minutes {alarms.loud:.1%}, beside"
-        f" {alarms.normal_beside_loud:.1%} of the normal minutes of the same days."
-    )
-
-
-def _cells(row: novelty.Row) -> list[str]:
+def _told_row(row: DetectorRow) -> dict[str, Any]:
+    told = row._asdict()
     if row.failure:
-        return [row.name, "failed", "", "", "", ""]
-    auc, precision = float(np.std(row.auc)), float(np.std(row.precision))
-    return [
-        row.name, f"{row.mean_auc:.4f}", f"{auc:.4f}", f"{row.mean_precision:.4f}",
-        f"{precision:.4f}", f"{row.seconds:.2f}",
-    ]  # fmt: skip
-
-
-def _standing_cells(line: Standing) -> list[str]:
-    sets = f"{line.n_sets} of {line.total}"
-    if math.isnan(line.rank):
-        return [line.name, "-", "-", "-", "-", sets]
-    return [
-        line.name, f"{line.rank:.2f}", f"{line.auc:.4f}", f"{line.precision:.4f}",
-        f"{line.seconds:.2f}", sets,
-    ]  # fmt: skip
-
-
-def _figures(results: Sequence[SetResult], seeds: Sequence[int], seconds: float) -> dict[str, Any]:
-    """Return every number, ready for JSON."""
-    groups = {}
-    for group in GROUPS:
-        if mine := _done(results, group):
-            groups[group] = {
-                "title": _heading(group, mine),
-                "n_sets": len(mine),
-                "simulated": any(result.simulated for result in mine),
-                "standings": [_finite(line._asdict()) for line in standings(mine)],
-            }
-    return {
-        "protocol": PROTOCOL,
-        "seeds": list(seeds),
-        "versions": versions(PACKAGES),
-        "seconds": seconds,
-        "groups": groups,
-        "sets": [novelty.figures(result) for result in results],
-    }
-
-
-def _finite(line: dict[str, Any]) -> dict[str, Any]:
-    return {
-        key: None if isinstance(value, float) and math.isnan(value) else value
-        for key, value in line.items()
-    }
-
-
-def _picture(results: Sequence[SetResult]) -> Picture | None:
-    """Draw all sets, if there is anything to draw and matplotlib to draw it."""
-    shown = [
-        plots.AreaGroup(
-            _heading(group, mine),
-            [result.title for result in mine],
-            [None if result.ours is None else result.ours.mean_auc for result in mine],
-            [[row.mean_auc for row in result.ran if row.family == PEER] for result in mine],
-        )
-        for group in GROUPS
-        if (mine := _done(results, group))
-    ]
-    if not shown or find_spec("matplotlib") is None:
-        return None
-    return Picture(
-        plots.area_chart(shown, METHOD),
-        "Areas under the ROC curve of all detectors on all sets",
-        "A line a set. The number is ours; the dashed line is chance.",
-    )
-
-
-def _page(results: Sequence[SetResult], told: dict[str, Any], picture: Picture | None) -> str:
-    """Put the picture, the standings and a table for each set together."""
-    skipped = [f"{r.title} was skipped: {r.skipped}." for r in results if r.skipped]
-    done = _done(results)
-    made = ", ".join(f"{name} {number}" for name, number in told["versions"].items())
-    return build_page(
-        "Novelty detection",
-        [
-            Section("How it was measured", [*PROTOCOL.values(), _seeds(told["seeds"]), *skipped]),
-            *(_group(group, mine) for group in GROUPS if (mine := _done(results, group))),
-            Section("Every set", [], [_table(result) for result in done]),
-            _settings(done),
-        ],
-        lead="Detectors that have seen only normal rows rank new rows from strange to normal:"
-        f" {METHOD} with all defaults, beside those of scikit-learn and PyOD.",
-        facts=_facts(results),
-        hero=picture,
-        footer=f"Made by outsample bench novelty on this computer, {told['seconds'] / 60:.0f}"
-        f" minutes. {made}.",
-    )
-
-
-def _seeds(seeds: Sequence[int]) -> str:
-    if len(seeds) == 1:
-        return f"One seed, {seeds[0]}: figures have no spread."
-    return f"Seeds: {', '.join(map(str, seeds))}. ± is the standard deviation over them."
-
-
-def _facts(results: Sequence[SetResult]) -> list[tuple[str, str]]:
-    """Our mean rank on each group, beside the best of the others."""
-    found = []
-    for group in GROUPS:
-        mine = _done(results, group)
-        lines = [line for line in standings(mine) if not math.isnan(line.rank)]
-        ours = next((line for line in lines if line.family == OURS), None)
-        peer = next((line for line in lines if line.family == PEER), None)
-        if ours is not None and peer is not None:
-            words = f"mean rank of {len(lines)}; the best other is {peer.name}, {peer.rank:.2f}"
-            found.append((f"{ours.rank:.2f}", f"{_heading(group, mine)}: {words}"))
-    return found
-
-
-def _group(group: str, results: Sequence[SetResult]) -> Section:
-    lines = standings(results)
-    ours = frozenset(at for at, line in enumerate(lines) if line.family == OURS)
-    table = Table(STANDING, [_standing_cells(line) for line in lines], highlight=ours)
-    summary = Table(SUMMARY, [_summary(result) for result in results], ALARMS)
-    words = [f"{r.title}: {_alarmed(r)}" for r in results if r.alarms and r.alarms.n_loud]
-    return Section(_heading(group, results), words, [table, summary])
-
-
-ALARMS = f"False alarms: share of the normal new rows with a p-value of at most {novelty.LEVEL:g}."
-
-
-def _summary(result: SetResult) -> list[str]:
-    ours, peer, alarms = result.ours, result.best_peer, result.alarms
-    return [
-        result.title,
-        *(str(count) for count in (*result.shape, *result.counts)),
-        "failed" if ours is None else f"{ours.mean_auc:.4f}",
-        *(["-", "-"] if peer is None else [f"{peer.mean_auc:.4f}", peer.name]),
-        "-" if alarms is None else f"{alarms.normal:.1%}",
-    ]
-
-
-def _table(result: SetResult) -> Table:
-    ours = frozenset(at for at, row in enumerate(result.rows) if row.family == OURS)
-    failed = [f"{row.name} failed. {row.failure}." for row in result.rows if row.failure]
-    words = " ".join([f"{result.title}: {_shape(result)}.", *failed])
-    return Table(ROWS, [_cells(row) for row in result.rows], words, ours)
-
-
-def _settings(results: Sequence[SetResult]) -> Section:
-    """Say once how each detector was set up."""
-    notes = {row.name: row.note for result in results for row in result.rows if row.note}
-    return Section("Settings", [f"{name}: {note}." for name, note in notes.items()])
+        return told
+    auc, precision = row.spreads
+    means = {"auc": row.auc, "precision": row.precision}
+    return told | means | {"auc_spread": auc, "precision_spread": precision}

@@ -5,144 +5,33 @@ rows. The figures are the area under the ROC curve and the average precision; 0.
 the first, the share of strange rows for the second.
 """
 
-import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 from outsample.lab.accuracy.maps import Unavailable
-from outsample.lab.novelty.detectors import OURS, PEER, Detector, detectors
+from outsample.lab.novelty.detectors import Detector, detectors
+from outsample.lab.novelty.set_result import LEVEL, Alarms, DetectorRow, SetResult
 from outsample.lab.novelty.splits import SOURCES, Source, Split, Trial
-
-__all__ = [
-    "LEVEL", "Alarms", "Row", "SetResult", "Standing", "areas", "figures", "mean_ranks", "run",
-    "run_source", "select", "standings",
-]  # fmt: skip
+from outsample.lab.progress import Progress, Teller
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-Progress = Callable[[float, str], None]
-
-LEVEL = 0.01
-"""A row raises an alarm if its p-value is at most that."""
-
-
-class Row(NamedTuple):
-    """One detector on one set."""
-
-    name: str
-    family: str
-    """`detectors.OURS` or `PEER`."""
-    note: str
-    auc: tuple[float, ...] = ()
-    """Area under the ROC curve, seed by seed."""
-    precision: tuple[float, ...] = ()
-    """Average precision, seed by seed."""
-    seconds: float = math.nan
-    """To learn and to rank, the mean of the seeds."""
-    failure: str = ""
-    parts: tuple[float, ...] = ()
-    """Area under the ROC curve of each part, such as a day; the mean of the seeds."""
-
-    @property
-    def mean_auc(self) -> float:
-        """Mean over the seeds; NaN after a failure."""
-        return math.nan if self.failure else float(np.mean(self.auc))
-
-    @property
-    def mean_precision(self) -> float:
-        """Mean over the seeds; NaN after a failure."""
-        return math.nan if self.failure else float(np.mean(self.precision))
-
-
-class Alarms(NamedTuple):
-    """Shares of rows with a p-value of at most `LEVEL`, as our detector gives them."""
-
-    strange: float
-    normal: float
-    """The rate of false alarms; `LEVEL` is promised for rows like the training rows."""
-    loud: float | None = None
-    """Of minutes of traffic that no detector should miss; None without any."""
-    normal_beside_loud: float | None = None
-    """Of normal minutes, on the days with loud ones."""
-    n_loud: int = 0
-
-
-class SetResult(NamedTuple):
-    """One set, its rows from the best to the worst, or why there are none."""
-
-    name: str
-    title: str
-    group: str
-    rows: list[Row]
-    shape: tuple[int, int] = (0, 0)
-    """Training rows and columns."""
-    counts: tuple[int, int] = (0, 0)
-    """New rows, and the strange ones among them."""
-    parts: tuple[str, ...] = ()
-    """What the set's figures are means over, such as days."""
-    alarms: Alarms | None = None
-    simulated: bool = False
-    skipped: str = ""
-
-    @property
-    def ours(self) -> Row | None:
-        """The row of our detector, unless it failed."""
-        return next((row for row in self.ran if row.family == OURS), None)
-
-    @property
-    def best_peer(self) -> Row | None:
-        """The best row of another detector."""
-        return next((row for row in self.ran if row.family == PEER), None)
-
-    @property
-    def ran(self) -> list[Row]:
-        """Rows with figures."""
-        return [row for row in self.rows if not row.failure]
-
-
-class Standing(NamedTuple):
-    """One detector on all sets of a group."""
-
-    name: str
-    family: str
-    auc: float
-    """Mean area under the ROC curve over the sets on which it ran; NaN if it ran on none."""
-    precision: float
-    """Mean average precision, likewise."""
-    rank: float
-    """Mean rank by area under the ROC curve over all sets: 1 is best, equal areas share their
-    ranks, and who failed on a set is last there. NaN for who ran on none, and is not ranked."""
-    seconds: float
-    """Mean of a set."""
-    n_sets: int
-    """On how many sets it ran."""
-    total: int
-    """How many sets the group has here."""
 
 
 def select(names: Sequence[str]) -> list[Source]:
-    """Return the sources with these names; the beginning of a name stands for all that share it.
+    """Return the sources with these names, or beginnings of names; all if there are none.
 
-    Parameters
-    ----------
-    names : sequence of str
-        None at all selects every source. A group's name stands for all its sources; the number
-        in front of a name may be left out, and capitals do not matter.
+    A group's name stands for all its sources; the number in front of a name may be left out, and
+    capitals do not matter.
 
-    Returns
-    -------
-    list of Source
-
-    Examples
-    --------
-    >>> from outsample.lab.novelty.ranking import select
     >>> [source.name for source in select(["stamps", "darpa"])]
     ['37_Stamps', 'darpa-06-11', 'darpa-06-16']
     """
@@ -175,42 +64,18 @@ def run(
     progress: Progress | None = None,
     on_set: Callable[[SetResult], None] | None = None,
 ) -> list[SetResult]:
-    """Measure every detector on every set.
+    """Measure every detector on every set, a random split for each seed.
 
-    Parameters
-    ----------
-    sources : sequence of Source
-        Where the sets come from.
-    seeds : sequence of int
-        One random split each; detectors that draw numbers take them from the seed too.
-    folder : Path, optional
-        Where the data files are; sets that need one are skipped without it.
-    listed : sequence of Detector, optional
-        All of `detectors.detectors` if not given.
-    progress : callable, optional
-        Called with the share of the work done, from 0 to 1, and what is done next.
-    on_set : callable, optional
-        Called with each result as soon as it is known.
-
-    Returns
-    -------
-    list of SetResult
+    Sets that need a data file are skipped without its folder; `on_set` gets each result at once.
     """
     lines = detectors() if listed is None else listed
-    total, done, found = sum(source.minutes for source in sources), 0.0, []
+    teller, found = Teller(progress, {each.name: each.minutes for each in sources}), []
     for source in sources:
-
-        def tell(part: float, what: str, source: Source = source, done: float = done) -> None:
-            if progress is not None:
-                progress((done + part * source.minutes) / total, f"{source.name}: {what}")
-
-        for result in run_source(source, seeds, folder, lines, tell):
+        for result in run_source(source, seeds, folder, lines, teller.part(source.name)):
             found.append(result)
             if on_set is not None:
                 on_set(result)
-        done += source.minutes
-    if progress is not None:
-        progress(1.0, "done")
+    teller.finish()
     return found
 
 
@@ -221,35 +86,20 @@ def run_source(
     listed: Sequence[Detector],
     tell: Progress,
 ) -> list[SetResult]:
-    """Make the splits of one source and measure every detector on its sets.
-
-    Parameters
-    ----------
-    source : Source
-        Where the sets come from.
-    seeds, folder, listed
-        As in `run`.
-    tell : callable
-        Called with the share of this source's work done, and what is done next.
-
-    Returns
-    -------
-    list of SetResult
-        One for each set of the source.
-    """
-    tables = {name: _Table(listed) for name in source.titles}
+    """Make the splits of one source and measure every detector on each of its sets."""
+    tables = {name: _SetFigures(listed) for name in source.titles}
     seeds = seeds[: source.most_seeds]
     for turn, seed in enumerate(seeds):
-        tell(turn / len(seeds), "reading")
+        tell(turn / len(seeds), f"{source.name}: reading")
         try:
             split = source.make(folder, seed)
         except Unavailable as reason:
             return [
-                SetResult(name, title, source.group, [], skipped=str(reason))
+                SetResult(name, title, source.group, skipped=str(reason))
                 for name, title in source.titles.items()
             ]
         for at, detector in enumerate(listed):
-            tell((turn + at / len(listed)) / len(seeds), detector.name)
+            tell((turn + at / len(listed)) / len(seeds), f"{source.name}: {detector.name}")
             _measure(detector, seed, split, tables)
     return [
         tables[name].result(name, title, source.group, split)
@@ -257,7 +107,7 @@ def run_source(
     ]
 
 
-def _measure(detector: Detector, seed: int, split: Split, tables: "dict[str, _Table]") -> None:
+def _measure(detector: Detector, seed: int, split: Split, tables: "dict[str, _SetFigures]") -> None:
     """Fit once, rank the rows of every trial, and enter the figures in the tables of their sets."""
     if any(detector.name in table.failures for table in tables.values()):
         return  # once is enough
@@ -290,34 +140,17 @@ def _scores(fitted: Any, X: Array) -> Array:
     return scores
 
 
-def areas(strange: NDArray[np.bool_], scores: Array) -> tuple[float, float]:
-    """Return the area under the ROC curve and the average precision.
+def areas(strange: Mask, scores: Array) -> tuple[float, float]:
+    """Return the area under the ROC curve and the average precision; infinite scores are allowed.
 
-    Parameters
-    ----------
-    strange : ndarray of bool of shape (q,)
-        The truth; both kinds must be there.
-    scores : ndarray of shape (q,)
-        Higher is stranger; infinity is allowed.
-
-    Returns
-    -------
-    tuple of two floats
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from outsample.lab.novelty.ranking import areas
     >>> areas(np.array([False, False, True]), np.array([0.0, 2.0, 1.0]))
     (0.5, 0.5)
     """
-    from sklearn.metrics import average_precision_score, roc_auc_score
-
     order = rankdata(scores)  # both figures depend on ranks alone, and ranks are finite
     return float(roc_auc_score(strange, order)), float(average_precision_score(strange, order))
 
 
-class _Table:
+class _SetFigures:
     """Collects the figures of one set."""
 
     def __init__(self, listed: Sequence[Detector]) -> None:
@@ -339,29 +172,32 @@ class _Table:
     def result(self, name: str, title: str, group: str, split: Split) -> SetResult:
         """Return everything, the best row first."""
         trials = [trial for trial in split.trials if trial.name == name]
-        rows = [self._row(detector) for detector in self.listed]
-        rows.sort(key=lambda row: (bool(row.failure), -row.mean_auc))
+        parts = tuple(trial.part for trial in trials if trial.part)
+        rows = [self._row(detector, bool(parts)) for detector in self.listed]
+        rows.sort(key=lambda row: (bool(row.failure), -row.auc))
         return SetResult(
             name,
             "simulated traffic" if split.simulated else title,
             group,
             rows,
-            (len(split.X), split.X.shape[1]),
-            (sum(len(trial.X) for trial in trials), sum(int(t.strange.sum()) for t in trials)),
-            tuple(trial.part for trial in trials if trial.part),
-            _alarms(list(self.judged.values())) if self.judged else None,
-            split.simulated,
+            n_training=len(split.X),
+            n_columns=split.X.shape[1],
+            n_new=sum(len(trial.X) for trial in trials),
+            n_strange=sum(int(trial.strange.sum()) for trial in trials),
+            parts=parts,
+            alarms=_alarms(list(self.judged.values())) if self.judged else None,
+            simulated=split.simulated,
         )
 
-    def _row(self, detector: Detector) -> Row:
+    def _row(self, detector: Detector, in_parts: bool) -> DetectorRow:
         name, family, _, note = detector
         if name in self.failures:
-            return Row(name, family, note, failure=self.failures[name])
+            return DetectorRow(name, family, note, failure=self.failures[name])
         lines = np.array(list(self.found[name].values()))  # seeds, trials, three figures
         auc, precision = lines[..., :2].mean(axis=1).T.tolist()
         seconds = float(lines[..., 2].sum(axis=1).mean())
-        parts = tuple(lines[..., 0].mean(axis=0).tolist())
-        return Row(name, family, note, tuple(auc), tuple(precision), seconds, "", parts)
+        parts = tuple(lines[..., 0].mean(axis=0).tolist()) if in_parts else ()
+        return DetectorRow(name, family, note, tuple(auc), tuple(precision), seconds, "", parts)
 
 
 def _alarms(judged: Sequence[Sequence[tuple[Trial, Array]]]) -> Alarms:
@@ -385,108 +221,3 @@ def _alarms(judged: Sequence[Sequence[tuple[Trial, Array]]]) -> Alarms:
 def _share(pairs: Iterable[tuple[Mask, Mask]]) -> float:
     """Return how many of the chosen rows raise an alarm, as a share."""
     return float(np.concatenate([raised[chosen] for chosen, raised in pairs]).mean())
-
-
-def standings(results: Sequence[SetResult]) -> list[Standing]:
-    """Compare the detectors over all sets of a group.
-
-    Parameters
-    ----------
-    results : sequence of SetResult
-        The sets; those that were skipped do not count.
-
-    Returns
-    -------
-    list of Standing
-        From the best mean rank to the worst; who ran on no set comes last.
-    """
-    done = [result for result in results if not result.skipped]
-    found: dict[str, list[Row]] = {}
-    for result in done:
-        for row in result.rows:
-            found.setdefault(row.name, []).append(row)
-    ran = [name for name, rows in found.items() if not all(row.failure for row in rows)]
-    areas_of = np.array([[row.mean_auc for row in found[name]] for name in ran])
-    ranks = dict(zip(ran, mean_ranks(areas_of) if ran else (), strict=True))
-    table = [_standing(rows, ranks.get(name, math.nan)) for name, rows in found.items()]
-    return sorted(table, key=lambda line: (math.isnan(line.rank), line.rank))
-
-
-def mean_ranks(areas: Array) -> Array:
-    """Return the mean rank of each line over all columns.
-
-    Parameters
-    ----------
-    areas : ndarray of shape (m, n)
-        A line a detector, a column a set; NaN where it failed.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        1 is the largest; equal ones share their ranks, and NaN is last.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from outsample.lab.novelty.ranking import mean_ranks
-    >>> mean_ranks(np.array([[0.9, 0.8], [0.9, np.nan], [0.7, 0.9]]))
-    array([1.75, 2.25, 2.  ])
-    """
-    # Rounded: equal rankings may give areas that differ in the last digit.
-    filled = np.nan_to_num(np.round(areas, 9), nan=-1.0)
-    return np.asarray(rankdata(-filled, axis=0).mean(axis=1))
-
-
-def _standing(rows: Sequence[Row], rank: float) -> Standing:
-    ran = [row for row in rows if not row.failure]
-    figures = [(row.mean_auc, row.mean_precision, row.seconds) for row in ran]
-    auc, precision, seconds = np.mean(figures, axis=0).tolist() if ran else (math.nan,) * 3
-    first = rows[0]
-    return Standing(first.name, first.family, auc, precision, rank, seconds, len(ran), len(rows))
-
-
-def figures(result: SetResult) -> dict[str, Any]:
-    """Return every number of one set, ready for JSON.
-
-    Parameters
-    ----------
-    result : SetResult
-        The set.
-
-    Returns
-    -------
-    dict
-    """
-    start = {"name": result.name, "title": result.title, "group": result.group}
-    if result.skipped:
-        return start | {"skipped": result.skipped}
-    peer = result.best_peer
-    return start | {
-        "simulated": result.simulated,
-        "n_training": result.shape[0],
-        "n_columns": result.shape[1],
-        "n_new": result.counts[0],
-        "n_strange": result.counts[1],
-        "parts": list(result.parts),
-        "ours": None if result.ours is None else result.ours.mean_auc,
-        "best_peer": None if peer is None else peer.name,
-        "best_peer_auc": None if peer is None else peer.mean_auc,
-        "alarms": None if result.alarms is None else result.alarms._asdict() | {"level": LEVEL},
-        "rows": [_row_figures(row, bool(result.parts)) for row in result.rows],
-    }
-
-
-def _row_figures(row: Row, parts: bool) -> dict[str, Any]:
-    start = {"name": row.name, "family": row.family, "parameters": row.note}
-    if row.failure:
-        return start | {"failure": row.failure}
-    found = start | {
-        "auc": row.mean_auc,
-        "auc_spread": float(np.std(row.auc)),
-        "precision": row.mean_precision,
-        "precision_spread": float(np.std(row.precision)),
-        "seconds": row.seconds,
-        "auc_of_seeds": list(row.auc),
-        "precision_of_seeds": list(row.precision),
-    }
-    return found | {"auc_of_parts": list(row.parts)} if parts else found

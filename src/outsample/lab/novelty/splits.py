@@ -19,11 +19,6 @@ from outsample.lab.traffic.days import log_features
 from outsample.lab.traffic.loud import loud_by_flood_or_scan
 from outsample.lab.traffic.recorded import load_traffic
 
-__all__ = [
-    "DARPA", "DIGITS", "FRESH", "GROUPS", "JUNK", "MNIST", "OUTLIERS", "QUICK", "SOURCES",
-    "Source", "Split", "Trial", "half", "standardise", "thin",
-]  # fmt: skip
-
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
@@ -97,23 +92,9 @@ def half(normal: Array, rng: np.random.Generator, n_rows: int) -> tuple[Array, A
 def thin(
     normal: Array, strange: Array, rng: np.random.Generator, n_rows: int
 ) -> tuple[Array, Mask]:
-    """Join new rows of both classes; if there are more than `n_rows`, thin both alike.
+    """Join new rows of both classes, normal ones first; if more than `n_rows`, thin both alike.
 
-    Parameters
-    ----------
-    normal, strange : ndarrays of shapes (a, D) and (b, D)
-        Rows of either class.
-    rng : Generator
-        Chooses the rows to keep.
-    n_rows : int
-        How many at most.
-
-    Returns
-    -------
-    X : ndarray of shape (q, D)
-        The rows, normal ones first.
-    strange : ndarray of bool of shape (q,)
-        Which are strange.
+    Returns the rows, shape (q, D), and which are strange, shape (q,).
     """
     rate = min(1.0, n_rows / (len(normal) + len(strange)))
     kept = []
@@ -124,19 +105,9 @@ def thin(
 
 
 def standardise(X: Array, *others: Array) -> tuple[Array, ...]:
-    """Shift and scale columns by mean and deviation of the training rows.
+    """Shift and scale all columns by mean and deviation of the training rows X.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, D)
-        Training rows.
-    *others : ndarrays with D columns
-        New rows.
-
-    Returns
-    -------
-    tuple of ndarrays
-        All of them; a column that is constant in the training rows is 0 everywhere.
+    A column that is constant in the training rows is 0 everywhere.
     """
     mean, spread = X.mean(axis=0), X.std(axis=0)
     constant = spread <= 1e-12 * np.maximum(1.0, np.abs(mean))
@@ -205,36 +176,11 @@ def _junk(name: str, X: Array, seed: int) -> Split:
     known, rest = half(X, rng, TRAINING_ROWS)
     normal, spare = rest[: IMAGES - JUNK_ROWS], rest[:JUNK_ROWS]
     trials = []
-    for kind, make in KINDS.items():
+    for kind, make in datasets.JUNK_KINDS.items():
         junk = make(spare, rng)
         mask = np.repeat([False, True], [len(normal), len(junk)])
         trials.append(Trial(f"junk-{name}-{kind}", np.concatenate([normal, junk]), mask))
     return Split(known, trials)
-
-
-def _constant(images: Array, rng: np.random.Generator) -> Array:
-    return np.repeat(rng.random((len(images), 1)), images.shape[1], axis=1)
-
-
-def _times_ten(images: Array, rng: np.random.Generator) -> Array:
-    return 10 * images
-
-
-def _noise(images: Array, rng: np.random.Generator) -> Array:
-    return rng.random(images.shape)
-
-
-def _permuted(images: Array, rng: np.random.Generator) -> Array:
-    return rng.permuted(images, axis=1)
-
-
-KINDS: dict[str, Callable[[Array, np.random.Generator], Array]] = {
-    "constant": _constant,
-    "times-10": _times_ten,
-    "noise": _noise,
-    "permuted": _permuted,
-}
-"""Junk: one grey value, a real image ten times too bright, noise, an image's pixels shuffled."""
 
 
 def _traffic(quiet: str, folder: Path | None, seed: int) -> Split:
@@ -324,7 +270,8 @@ def _sources() -> tuple[Source, ...]:
         ("digits", "digits", _digit_junk, 0.3),
         ("mnist", "MNIST", _mnist_junk, 8.0),
     ):
-        titles = {f"junk-{name}-{kind}": f"{title}, {kind.replace('-', ' ')}" for kind in KINDS}
+        words = {kind: kind.replace("-", " ") for kind in datasets.JUNK_KINDS}
+        titles = {f"junk-{name}-{kind}": f"{title}, {word}" for kind, word in words.items()}
         seeds = 1 if name == "mnist" else 3
         found.append(Source(f"junk-{name}", JUNK, titles, make, minutes, seeds))
     for digit in range(10):
