@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from outsample._validation import check_jobs, check_number, check_queries, check_training
+from outsample._validation import check_jobs, check_number
 from outsample.estimators.map_extension import MapExtension
 from outsample.kernel.bandwidth import Choice, check_bandwidth, choices
 from outsample.kernel.memory import require_memory
 from outsample.kernel.units import MapUnit, PointUnit
+from outsample.points import Points
 
 # The largest condition number that double precision can resolve.
 LARGEST_CONDITION = 1e14
@@ -27,22 +27,7 @@ class KernelExpansion(MapExtension):
     selection_: list[Choice]
     coefficients_: np.ndarray
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Expand the map.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, D)
-            Points.
-        y : array-like of shape (n, d) or (n,)
-            Their images under any map.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        X, Y = check_training(self, X, y)
+    def _learn(self, X: Points, Y: np.ndarray) -> None:
         require_memory(
             X.shape[0], "The kernel matrix", "fit a sample of them, or use PCAExtension.", arrays=3
         )
@@ -61,29 +46,9 @@ class KernelExpansion(MapExtension):
         self.eigenvalues_, self.coefficients_ = self._expand(self.map_unit_.images(Y))
         self.n_components_ = len(self.eigenvalues_)
         self.condition_ = float(self.eigenvalues_[0] / self.eigenvalues_[-1])
-        return self
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Extend the map to new points.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (q, D)
-            New points.
-
-        Returns
-        -------
-        ndarray of shape (q, d)
-            float32 for float32 points, else float64.
-        """
-        check_is_fitted(self)
-        X, dtype = check_queries(self, X)
-        values = self._values(self.unit_.points(X))
-        return self.map_unit_.back(values).astype(dtype, copy=False)
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.coefficients_.shape[1]
+    def _extend(self, X: Points) -> np.ndarray:
+        return self.map_unit_.back(self._values(self.unit_.points(X)))
 
     def _check_parameters(self) -> None:
         check_bandwidth(self.bandwidth)

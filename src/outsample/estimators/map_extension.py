@@ -1,9 +1,17 @@
-"""What every extension of a map tells scikit-learn about itself."""
+"""What is common to every extension of a map: how it is fitted, used and described."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from outsample._validation import check_queries, check_training
+from outsample.points import Points
 
 
 class MapExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -17,3 +25,52 @@ class MapExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the map from points and their images.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, D)
+            Points.
+        y : array-like of shape (n, d) or (n,)
+            Their images under the map; any map.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        X, Y = check_training(self, X, y)
+        self._n_features_out = Y.shape[1]
+        self._learn(X, Y)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Coordinates of new points, and nothing that is not needed for them.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (q, D)
+            New points.
+
+        Returns
+        -------
+        ndarray of shape (q, d)
+            float32 for float32 points, else float64.
+        """
+        check_is_fitted(self)
+        X, dtype = check_queries(self, X)
+        return self._extend(X).astype(dtype, copy=False)
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Refuse parameters outside their range."""
+
+    @abstractmethod
+    def _learn(self, X: Points, Y: np.ndarray) -> None:
+        """Fit to points (n, D) and images (n, d) that have been checked."""
+
+    @abstractmethod
+    def _extend(self, X: Points) -> np.ndarray:
+        """Coordinates (q, d) of points that have been checked."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import lstsq
-from sklearn.utils.validation import check_is_fitted
 
-from outsample._validation import check_jobs, check_number, check_queries, check_training
+from outsample._validation import check_jobs, check_number
 from outsample.estimators.map_extension import MapExtension
 from outsample.kernel import affinity
 from outsample.kernel.interpolative import rank_bound, sampled_columns
@@ -126,22 +125,8 @@ class MultiscaleExtension(MapExtension):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any) -> MultiscaleExtension:
-        """Sample the kernels and project the map on them, scale by scale (Algorithm 7.3).
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, D)
-            Points.
-        y : array-like of shape (n, d)
-            Their images under the map; any map.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        X, Y = check_training(self, X, y)
+    def _learn(self, X: Points, Y: np.ndarray) -> None:
+        """Sample the kernels and project the map on them, scale by scale (Algorithm 7.3)."""
         n = X.shape[0]
         advice = "fit on a sample, or use PCAExtension, which is local."
         require_memory(n, "The kernel matrix", advice, arrays=3)
@@ -171,24 +156,9 @@ class MultiscaleExtension(MapExtension):
         self.inner_scales_ = np.array(scales)
         with np.errstate(over="ignore", under="ignore"):
             self.scales_ = self.unit_.given(self.inner_scales_)
-        return self
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Coordinates of new points (Algorithms 7.2 and 7.3).
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (q, D)
-            New points.
-
-        Returns
-        -------
-        ndarray of shape (q, d)
-            float32 for float32 points, else float64. Far from the data it tends to the mean of
-            the map.
-        """
-        check_is_fitted(self)
-        X, dtype = check_queries(self, X)
+    def _extend(self, X: Points) -> np.ndarray:
+        """Algorithms 7.2 and 7.3. Far from the data it tends to the mean of the map."""
         X = self.unit_.points(X)
         values = np.zeros((X.shape[0], self._n_features_out))
         for scale, rows, coefficients in zip(
@@ -197,11 +167,7 @@ class MultiscaleExtension(MapExtension):
             values += affinity.expansion(
                 self.points_[rows], X, float(scale), coefficients, n_jobs=self.n_jobs
             )
-        return self.map_unit_.back(values).astype(dtype, copy=False)
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.map_unit_.center)
+        return self.map_unit_.back(values)
 
     def _project(
         self, apart: np.ndarray, scale: float, expected: int, f: np.ndarray

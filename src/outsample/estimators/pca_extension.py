@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from outsample._validation import check_queries, check_training
+from outsample._validation import check_queries
 from outsample.estimators.map_extension import MapExtension
 from outsample.estimators.pca_parameters import given_parameters
 from outsample.neighbors.index import NeighborIndex
@@ -17,7 +17,7 @@ from outsample.placers.candidates import NAMED
 from outsample.placers.map_model import MapModel, learn
 from outsample.placers.problem import Problem
 from outsample.placers.race import LeftOut, Trial, mean_error
-from outsample.points import in_chords, in_metric
+from outsample.points import Points, in_chords, in_metric
 from outsample.records import Placement
 
 
@@ -167,21 +167,10 @@ class PCAExtension(MapExtension):
         self.index = index
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any) -> PCAExtension:
-        """Learn the map from points and their images.
+    def _check_parameters(self) -> None:
+        """Nothing before the data are known: see `given_parameters`."""
 
-        Parameters
-        ----------
-        X : array-like of shape (n, D)
-            Points.
-        y : array-like of shape (n, d)
-            Their images under the map; any map.
-
-        Returns
-        -------
-        self
-        """
-        X, Y = check_training(self, X, y)
+    def _learn(self, X: Points, Y: np.ndarray) -> None:
         n, d = X.shape[0], Y.shape[1]
         given = given_parameters(self, n, d, sparse.issparse(X))
         self.embedding_ = Y
@@ -196,24 +185,9 @@ class PCAExtension(MapExtension):
         problem = Problem(search, Y, curvature, self.n_jobs)
         self.model_, (_, self.selection_, self.left_out_) = learn(problem, given, lipschitz)
         self.loo_error_ = mean_error(Y, self.left_out_)
-        return self
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Coordinates of new points, and nothing that is not needed for them.
-
-        Parameters
-        ----------
-        X : array-like of shape (q, D)
-            New points.
-
-        Returns
-        -------
-        ndarray of shape (q, d)
-            float32 for float32 points, else float64.
-        """
-        check_is_fitted(self)
-        X, dtype = check_queries(self, X)
-        return self.model_.transform(in_metric(X, self.metric)).astype(dtype, copy=False)
+    def _extend(self, X: Points) -> np.ndarray:
+        return self.model_.transform(in_metric(X, self.metric))
 
     def place(self, X: Any) -> Placement:
         """Coordinates of new points with what is known about their quality.
@@ -281,7 +255,3 @@ class PCAExtension(MapExtension):
     def manifold_dim_(self) -> int:
         """Dimension of the planes of ``Placement.off_manifold``."""
         return self.model_.judge.manifold_dim
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.embedding_.shape[1]

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from outsample._validation import (
     check_choice,
     check_jobs,
     check_number,
-    check_queries,
-    check_training,
 )
 from outsample.estimators.map_extension import MapExtension
 from outsample.kernel.pyramid_search import search
 from outsample.kernel.scales import squared_diameter
 from outsample.kernel.smoothing import Smoother, pyramid
 from outsample.kernel.units import MapUnit, PointUnit, exact_mean
-from outsample.points import root_mean_square
+from outsample.points import Points, root_mean_square
 
 # The paper halves the scale; dividing by the root of two suits smooth maps better.
 RATIOS = (2.0, 2.0**0.5)
@@ -158,22 +155,7 @@ class LaplacianPyramids(MapExtension):
         self.max_levels = max_levels
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any) -> LaplacianPyramids:
-        """Build the pyramid of a map from points and their images.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, D)
-            Points.
-        y : array-like of shape (n, d)
-            Their images under the map; any map.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        X, Y = check_training(self, X, y)
+    def _learn(self, X: Points, Y: np.ndarray) -> None:
         self.unit_, self.map_unit_ = PointUnit.of(X), MapUnit.of(Y, exact_mean(Y))
         self.points_, f = self.unit_.points(X), self.map_unit_.images(Y)
         size = root_mean_square(f) or 1.0
@@ -199,36 +181,17 @@ class LaplacianPyramids(MapExtension):
             self.scales_ = self.unit_.given(self.inner_scales_)
         self.residuals_ = np.array(residuals)
         self.errors_ = np.array(errors if left_out is None else left_out)
-        return self
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Coordinates of new points (Eq. 7.6).
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (q, D)
-            New points.
-
-        Returns
-        -------
-        ndarray of shape (q, d)
-            float32 for float32 points, else float64. Far from the data it tends to the value at
-            the nearest training point.
-        """
-        check_is_fitted(self)
-        X, dtype = check_queries(self, X)
+    def _extend(self, X: Points) -> np.ndarray:
+        """Eq. 7.6. Far from the data it tends to the value at the nearest training point."""
         Q = self.unit_.points(X)
         values = pyramid(self.points_, Q, self.inner_scales_, self.residuals_, self.n_jobs)
-        return self.map_unit_.back(values).astype(dtype, copy=False)
+        return self.map_unit_.back(values)
 
     @property
     def levels_(self) -> int:
         """Number of levels."""
         return len(self.scales_)
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.residuals_.shape[2]
 
     def _search(
         self, smoother: Smoother, f: np.ndarray, size: float, top: float

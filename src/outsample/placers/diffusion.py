@@ -7,7 +7,7 @@ error comes in closed form, and away from the data it fades into a mean of the i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import cho_solve
@@ -17,9 +17,8 @@ from outsample._parallel import over_rows
 from outsample._validation import check_number
 from outsample.kernel import affinity, spectral
 from outsample.neighbors.neighborhoods import Neighborhoods
-from outsample.placers.factor import inverse_diagonal, regular_factor
-from outsample.placers.protocol import Arrays, Family
-from outsample.placers.weighting import power_weights
+from outsample.placers.over_all import FittedOverAll, OverAll, inverse_diagonal, regular_factor
+from outsample.placers.protocol import Arrays
 from outsample.points import Points, kernel_rows
 from outsample.records import Weights
 
@@ -32,7 +31,7 @@ RIDGE_STEPS = (1.0, 1e2, 1e4, 1e6)
 
 
 @dataclass(frozen=True)
-class Diffusion:
+class Diffusion(OverAll):
     """Weighting by the transition probabilities of a diffusion, over all training points.
 
     ``f(x) = sum_j p(x, x_j) c_j`` with ``p`` proportional to ``exp(-|x - x_j|^2 / l^2)`` over the
@@ -55,12 +54,6 @@ class Diffusion:
     length: float = 2.0
     ridge: float = 1e-9
 
-    n_neighbors: ClassVar[None] = None
-    order: ClassVar[int] = 0
-    loss: ClassVar[str] = "squared"
-    tangent_dim: ClassVar[int] = 1
-    wants_more: ClassVar[bool] = False
-
     @property
     def weighting(self) -> Diffusion:
         """What `PCAExtension` takes as ``weighting`` to get this placer."""
@@ -70,10 +63,6 @@ class Diffusion:
         """Refuse parameters outside their range."""
         check_number("weighting.length", self.length, 0, np.inf, open_below=True)
         check_number("weighting.ridge", self.ridge, 0, 1)
-
-    def family(self) -> Family:
-        """Return itself."""
-        return Family(over_all=(self,))
 
     def fit(self, problem: Problem | Part, sample: np.ndarray) -> FittedDiffusion:
         """Expand the map, and tell what the others predict of the sample.
@@ -95,8 +84,8 @@ class Diffusion:
         largest = np.abs(f).max() or 1.0
         reach = float(largest * np.sqrt(((f / largest) ** 2).sum(axis=1).max()))
         return FittedDiffusion(
-            self, problem.X, Y, problem.n_jobs, unit, kernel.weights, lift, center, reach,
-            Y[sample] - residuals,
+            self, problem.X, Y, problem.n_jobs, Y[sample] - residuals, unit, kernel.weights, lift,
+            center, reach,
         )  # fmt: skip
 
     def _factor(self, S: np.ndarray) -> np.ndarray:
@@ -129,22 +118,17 @@ def _others(
 
 
 @dataclass(frozen=True, eq=False)
-class FittedDiffusion:
+class FittedDiffusion(FittedOverAll):
     """The expansion: ``inverse_densities`` (n,), ``lift`` (n, d) coefficients - images.
 
     ``reach`` is the largest distance of an image from their mean, ``center`` (d,).
     """
 
-    placer: Diffusion
-    X: Points
-    Y: np.ndarray
-    n_jobs: int | None
     unit: float
     inverse_densities: np.ndarray
     lift: np.ndarray
     center: np.ndarray
     reach: float
-    left_out: np.ndarray
 
     def place(
         self, Q: Points, near: Neighborhoods | None, weights: Weights | None = None
@@ -163,14 +147,6 @@ class FittedDiffusion:
             self.center, self.reach, coordinates,
         )  # fmt: skip
         return coordinates
-
-    def leave_out(self, rows: np.ndarray, near: Neighborhoods | None) -> np.ndarray:
-        """Coordinates of the sample that was given to ``fit``, in closed form."""
-        return self.left_out
-
-    def weights(self, near: Neighborhoods) -> Weights:
-        """Eq. 4.3."""
-        return power_weights(near.near, 2.0, self.n_jobs)
 
     def arrays(self) -> Arrays:
         """Length scale, one over the densities, coefficients less images, center and reach."""

@@ -19,7 +19,7 @@ from outsample._parallel import over_rows
 from outsample._validation import check_choice, check_number
 from outsample.neighbors.neighborhoods import Neighborhoods
 from outsample.placers import least_squares
-from outsample.placers.factor import inverse_diagonal, regular_factor
+from outsample.placers.over_all import FittedOverAll, OverAll, inverse_diagonal, regular_factor
 from outsample.placers.problem import WIDE, local_units
 from outsample.placers.protocol import Arrays, Family
 from outsample.placers.weighting import power_weights
@@ -131,16 +131,10 @@ class FittedKriging:
 
 
 @dataclass(frozen=True)
-class GaussianProcess:
+class GaussianProcess(OverAll):
     """One Gaussian process over all training points, factored once."""
 
     weighting: Correlated
-
-    n_neighbors: ClassVar[None] = None
-    order: ClassVar[int] = 0
-    loss: ClassVar[str] = "squared"
-    tangent_dim: ClassVar[int] = 1
-    wants_more: ClassVar[bool] = False
 
     def fit(self, problem: Problem | Part, sample: np.ndarray) -> FittedProcess:
         """Solve for the coefficients, and for what the others predict of the sample."""
@@ -158,7 +152,7 @@ class GaussianProcess:
         diagonal = inverse_diagonal(lower, sample) - ones[sample] ** 2 / ones.sum()
         left_out = Y[sample] - coefficients[sample] / diagonal[:, None]
         return FittedProcess(
-            self, X, Y, problem.n_jobs, unit, center + drift, coefficients, left_out
+            self, X, Y, problem.n_jobs, left_out, unit, center + drift, coefficients
         )
 
     def _factor(self, X: np.ndarray) -> np.ndarray:
@@ -174,10 +168,6 @@ class GaussianProcess:
                 "the covariance of all training points cannot be factored; use fewer n_neighbors."
             )
         return lower
-
-    def family(self) -> Family:
-        """Return itself."""
-        return Family(over_all=(self,))
 
 
 def _covariance_matrix(X: np.ndarray, kind: str) -> np.ndarray:
@@ -203,17 +193,12 @@ def _covariance_matrix(X: np.ndarray, kind: str) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedProcess:
+class FittedProcess(FittedOverAll):
     """``mean - sum_j g(|x - x_j|) coefficients_j``, g the variogram; coefficients sum to 0."""
 
-    placer: GaussianProcess
-    X: Points
-    Y: np.ndarray
-    n_jobs: int | None
     unit: float
     mean: np.ndarray
     coefficients: np.ndarray
-    left_out: np.ndarray
 
     def place(
         self, Q: Points, near: Neighborhoods | None, weights: Weights | None = None
@@ -226,14 +211,6 @@ class FittedProcess:
             KINDS[self.placer.weighting.covariance], self.mean, self.coefficients, coordinates,
         )  # fmt: skip
         return coordinates
-
-    def leave_out(self, rows: np.ndarray, near: Neighborhoods | None) -> np.ndarray:
-        """Coordinates of the sample that was given to ``fit``, in closed form."""
-        return self.left_out
-
-    def weights(self, near: Neighborhoods) -> Weights:
-        """Eq. 4.3."""
-        return power_weights(near.near, 2.0, self.n_jobs)
 
     def arrays(self) -> Arrays:
         """Length scale, drift and coefficients."""

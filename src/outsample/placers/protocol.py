@@ -122,5 +122,3 @@ class Family(NamedTuple):
     over_all: tuple[Placer, ...] = ()
     is_open: bool = False
 
-
-Trained = "Problem | Part"

@@ -20,8 +20,8 @@ import numpy as np
 from outsample.neighbors import local_pca
 from outsample.neighbors.neighborhoods import Neighborhoods
 from outsample.placers.candidates import Given, beside, local_placers
-from outsample.placers.factor import FACTORED_ROWS
 from outsample.placers.local import LocalPlacer
+from outsample.placers.over_all import FACTORED_ROWS
 from outsample.placers.problem import DIMENSION_ROWS, UNIT_NEIGHBOR, Problem
 from outsample.placers.protocol import FittedPlacer, Placer
 from outsample.placers.weighting import PLAIN_SIZES

@@ -1,0 +1,78 @@
+"""Placers over all training points at once: what they share, and their Cholesky factors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.linalg import cho_factor, solve_triangular
+
+from outsample.neighbors.neighborhoods import Neighborhoods
+from outsample.placers.protocol import Family
+from outsample.placers.weighting import power_weights
+from outsample.points import Points
+from outsample.records import Weights
+
+# Training sets up to this size are factored as a whole: the memory is its square.
+FACTORED_ROWS = 8192
+
+
+class OverAll:
+    """A placer that takes all training points at once: one constant, least squares."""
+
+    n_neighbors: ClassVar[None] = None
+    order: ClassVar[int] = 0
+    loss: ClassVar[str] = "squared"
+    tangent_dim: ClassVar[int] = 1
+    wants_more: ClassVar[bool] = False
+
+    def family(self) -> Family:
+        """Return itself."""
+        return Family(over_all=(self,))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class FittedOverAll:
+    """What is left out comes in closed form, for the sample (s, d) that was given to ``fit``."""
+
+    placer: Any
+    X: Points
+    Y: np.ndarray
+    n_jobs: int | None
+    left_out: np.ndarray
+
+    def leave_out(self, rows: np.ndarray, near: Neighborhoods | None) -> np.ndarray:
+        """Coordinates of the sample that was given to ``fit``."""
+        return self.left_out
+
+    def weights(self, near: Neighborhoods) -> Weights:
+        """Eq. 4.3, for the scores: the placer has no weights of its own."""
+        return power_weights(near.near, 2.0, self.n_jobs)
+
+
+def regular_factor(
+    matrix: Callable[[], np.ndarray], ridge: Callable[[float, float], float], steps: Iterable[float]
+) -> np.ndarray | None:
+    """Lower Cholesky factor (n, n) with the first ridge that suffices; None if none does.
+
+    ``ridge(step, corner)`` is added to the diagonal. ``matrix`` makes the matrix anew for each
+    attempt: a failed one leaves it overwritten.
+    """
+    for step in steps:
+        ridged = matrix()
+        ridged[np.diag_indices_from(ridged)] += ridge(step, float(ridged[0, 0]))
+        try:
+            return cho_factor(ridged, lower=True, overwrite_a=True, check_finite=False)[0]
+        except np.linalg.LinAlgError:
+            continue
+    return None
+
+
+def inverse_diagonal(lower: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Entries (s,) on the diagonal of the inverse of the matrix with this Cholesky factor."""
+    chosen = np.zeros((len(lower), len(rows)))
+    chosen[rows, np.arange(len(rows))] = 1.0
+    half = solve_triangular(lower, chosen, lower=True, check_finite=False, overwrite_b=True)
+    return (half**2).sum(axis=0)
