@@ -10,6 +10,10 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from threading import Lock
+from typing import Any
+
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 # Below this many rows a thread, starting it costs more than it saves.
 ROWS_PER_THREAD = 64
@@ -39,3 +43,31 @@ def over_rows(
     with ThreadPoolExecutor(threads) as pool:
         for done in [pool.submit(kernel, a, b, *arguments) for a, b in pairwise(edges)]:
             done.result()
+
+
+class _OneBlasThread:
+    """Context in which BLAS has one thread, for as long as anybody is inside."""
+
+    def __init__(self) -> None:
+        self.lock, self.inside = Lock(), 0
+        self.controller: Any = None
+        self.limits: Any = None
+
+    def __enter__(self) -> None:
+        with self.lock:
+            self.inside += 1
+            if self.inside == 1:
+                if self.controller is None:  # looks at every library that is loaded: once
+                    self.controller = ThreadpoolController()
+                self.limits = self.controller.limit(limits=1, user_api="blas")
+
+    def __exit__(self, *_: object) -> None:
+        with self.lock:
+            self.inside -= 1
+            if self.inside == 0:
+                self.limits.restore_original_limits()
+
+
+# A factorisation rounds differently on two threads than on one, and on a busy machine two threads
+# that wait for one another take a hundred times as long.
+one_blas_thread = _OneBlasThread()

@@ -13,143 +13,192 @@ TOLERANCE = 1e-10
 
 
 @njit(cache=True, nogil=True)
-def weighted_pull(Y, row, center, sigma, j, basis, isotropic, least, error, pull):
-    """``e' w e`` and ``w e`` for ``e = Y[row] - center`` and the block of neighbour j."""
+def weighted_pull(image, center, weights, basis, error, pull):
+    """``e' w e`` and ``w e`` for ``e = image - center``; weights along the axes, or one for all."""
     d = error.size
     for a in range(d):
-        error[a] = Y[row, a] - center[a]
+        error[a] = image[a] - center[a]
         pull[a] = 0.0
     square = 0.0
-    for a in range(d):
-        weight = (least / sigma[j, 0 if isotropic else a]) ** 2
-        if isotropic:
-            pull[a] = weight * error[a]
+    if weights.size == 1:
+        for a in range(d):
+            pull[a] = weights[0] * error[a]
             square += pull[a] * error[a]
-        else:
-            along = 0.0
-            for b in range(d):
-                along += basis[b, a] * error[b]
-            square += weight * along * along
-            for b in range(d):
-                pull[b] += weight * along * basis[b, a]
+        return square
+    for a in range(d):
+        along = 0.0
+        for b in range(d):
+            along += basis[b, a] * error[b]
+        square += weights[a] * along * along
+        for b in range(d):
+            pull[b] += weights[a] * along * basis[b, a]
     return square
 
 
 @njit(cache=True, nogil=True)
-def dual_norm(gradient, sigma, j, basis, isotropic, least):
-    """``sqrt(g' w_j^-1 g)``."""
+def dual_norm(gradient, deviations, basis):
+    """``sqrt(g' w_j^-1 g)``, from deviations along the axes, or one for all."""
     d = gradient.size
     square = 0.0
     for a in range(d):
         along = gradient[a]
-        if not isotropic:
+        if deviations.size > 1:
             along = 0.0
             for b in range(d):
                 along += basis[b, a] * gradient[b]
-        square += (along * sigma[j, 0 if isotropic else a] / least) ** 2
+        square += (along * deviations[0 if deviations.size == 1 else a]) ** 2
     return np.sqrt(square)
+
+
+@njit(cache=True, nogil=True)
+def best_image(images, weights, bases, error, pull):
+    """Row whose image has the least sum of distances to all; the first of equals."""
+    k, d = images.shape
+    sums = np.zeros(k)
+    if weights.shape[1] == 1:  # each pair once
+        roots = np.sqrt(weights[:, 0])
+        for p in range(k):
+            for q in range(p):
+                square = 0.0
+                for a in range(d):
+                    apart = images[p, a] - images[q, a]
+                    square += apart * apart
+                apart = np.sqrt(square)
+                sums[p] += apart * roots[q]
+                sums[q] += apart * roots[p]
+    else:
+        for p in range(k):
+            for j in range(k):
+                square = weighted_pull(
+                    images[j], images[p], weights[j], bases[j if len(bases) > 1 else 0], error, pull
+                )
+                sums[p] += np.sqrt(square)
+    return np.argmin(sums)
+
+
+@njit(cache=True, nogil=True)
+def is_median(images, at, weights, sigma, least, bases, error, pull, gradient):
+    """Tell by the exact condition whether an image is the median: no pull exceeds its hold."""
+    k, d = images.shape
+    center = images[at]
+    gradient[:] = 0.0
+    for j in range(k):
+        basis = bases[j if len(bases) > 1 else 0]
+        square = weighted_pull(images[j], center, weights[j], basis, error, pull)
+        if square > 0.0:
+            for a in range(d):
+                gradient[a] += pull[a] / np.sqrt(square)
+    held = 0.0
+    for j in range(k):
+        same = True
+        for a in range(d):
+            same = same and images[j, a] == center[a]
+        if same:
+            norm = dual_norm(gradient, sigma[j] / least, bases[j if len(bases) > 1 else 0])
+            held += 1.0 / max(norm, 1e-300)
+    return held >= 1.0
+
+
+@njit(cache=True, nogil=True)
+def derivatives(images, center, weights, bases, size, error, pull, step, total, curvature):
+    """Sum of the distances to a point, which is returned, and its derivatives there.
+
+    ``step`` gets minus the gradient, ``total`` the matrix of a reweighting and ``curvature`` that
+    of Newton's method, both in their lower triangles.
+    """
+    k, d = images.shape
+    total[:] = 0.0
+    curvature[:] = 0.0
+    step[:] = 0.0
+    value = 0.0
+    for j in range(k):
+        basis = bases[j if len(bases) > 1 else 0]
+        root = np.sqrt(weighted_pull(images[j], center, weights[j], basis, error, pull))
+        value += root
+        length = max(root, 1e-14 * size)
+        for a in range(d):
+            step[a] += pull[a] / length
+            for b in range(a + 1):
+                curvature[a, b] -= (pull[a] / length) * (pull[b] / length) / length
+            if weights.shape[1] == 1:
+                total[a, a] += weights[j, 0] / length
+            else:
+                for b in range(d):
+                    for c in range(b + 1):
+                        total[b, c] += weights[j, a] / length * basis[b, a] * basis[c, a]
+    for a in range(d):
+        for b in range(a + 1):
+            curvature[a, b] += total[a, b]
+    return value
 
 
 @njit(cache=True, nogil=True)
 def solve_absolute(start, stop, Y, indptr, indices, sigma, axes, per_point, coordinates):
     """Weighted geometric median, from the squared solution that ``coordinates`` holds.
 
-    A median often is one of the images; each is first tested for it by the exact condition, which
-    also keeps the steps below from dividing by 0. A step is Newton's where it lowers the sum, else
-    a reweighting (Weiszfeld), which always does but crawls where an image is near the median.
+    A median often is one of the images; the best of them is first tested for it by the exact
+    condition, which also keeps the steps below from dividing by 0. A step is Newton's where it
+    lowers the sum, else a reweighting (Weiszfeld), which always does but crawls where an image is
+    near the median.
     """
     d = Y.shape[1]
     isotropic = sigma.shape[1] == 1
     error, pull, gradient, step = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
-    newton, center = np.empty(d), np.empty(d)
-    total, curvature = np.empty((d, d)), np.empty((d, d))
-    none = np.empty((0, 0))
+    newton, center, ahead = np.empty(d), np.empty(d), np.empty(d)
+    total, total_ahead, curvature = np.empty((d, d)), np.empty((d, d)), np.empty((d, d))
     for i in range(start, stop):
         first, last = indptr[i], indptr[i + 1]
         out = coordinates[i]
         if place_on_coincident(Y, indices, sigma, first, last, out):
             continue
-        least = np.inf
+        k = last - first
+        images = Y[indices[first:last]]
+        least = sigma[first:last].min()
         size = 0.0
-        for j in range(first, last):
-            for a in range(sigma.shape[1]):
-                least = min(least, sigma[j, a])
+        for j in range(k):
             for a in range(d):
-                size = max(size, abs(Y[indices[j], a] - Y[indices[first], a]))
-        settled = size == 0.0
-        if settled:
-            out[:] = Y[indices[first]]
-        candidate = first
-        while candidate < last and not settled:
-            center[:] = Y[indices[candidate]]
-            gradient[:] = 0.0
-            for j in range(first, last):
-                basis = none if isotropic else axes[indices[j] if per_point else i]
-                square = weighted_pull(
-                    Y, indices[j], center, sigma, j, basis, isotropic, least, error, pull
-                )
-                if square > 0.0:
-                    for a in range(d):
-                        gradient[a] += pull[a] / np.sqrt(square)
-            held = 0.0
-            for j in range(first, last):
-                same = True
-                for a in range(d):
-                    same = same and Y[indices[j], a] == center[a]
-                if same:
-                    basis = none if isotropic else axes[indices[j] if per_point else i]
-                    norm = dual_norm(gradient, sigma, j, basis, isotropic, least)
-                    held += 1.0 / max(norm, 1e-300)
-            if held >= 1.0:
-                out[:] = center
-                settled = True
-            candidate += 1
-        for _ in range(0 if settled else ITERATIONS):
-            total[:] = 0.0
-            curvature[:] = 0.0
-            step[:] = 0.0
-            before = 0.0
-            for j in range(first, last):
-                basis = none if isotropic else axes[indices[j] if per_point else i]
-                square = weighted_pull(
-                    Y, indices[j], out, sigma, j, basis, isotropic, least, error, pull
-                )
-                before += np.sqrt(square)
-                length = max(np.sqrt(square), 1e-14 * size)
-                for a in range(d):
-                    step[a] += pull[a] / length
-                    for b in range(a + 1):
-                        curvature[a, b] -= (pull[a] / length) * (pull[b] / length) / length
-                    weight = (least / sigma[j, 0 if isotropic else a]) ** 2 / length
-                    if isotropic:
-                        total[a, a] += weight
-                    else:
-                        for b in range(d):
-                            for c in range(b + 1):
-                                total[b, c] += weight * basis[b, a] * basis[c, a]
-            for a in range(d):
-                newton[a] = step[a]
-                for b in range(a + 1):
-                    curvature[a, b] += total[a, b]
+                size = max(size, abs(images[j, a] - images[0, a]))
+        if size == 0.0:
+            out[:] = images[0]
+            continue
+        weights = (least / sigma[first:last]) ** 2
+        if isotropic:
+            bases = np.empty((1, 0, 0))
+        elif per_point:
+            bases = axes[indices[first:last]]
+        else:
+            bases = axes[i : i + 1]
+        best = best_image(images, weights, bases, error, pull)
+        deviations = sigma[first:last]
+        if is_median(images, best, weights, deviations, least, bases, error, pull, gradient):
+            out[:] = images[best]
+            continue
+        value = derivatives(images, out, weights, bases, size, error, pull, step, total, curvature)
+        for _ in range(ITERATIONS):
+            newton[:] = step
             lower = cholesky_solve(curvature, newton)
             if lower:
-                after = 0.0
                 for a in range(d):
                     center[a] = out[a] + newton[a]
-                for j in range(first, last):
-                    basis = none if isotropic else axes[indices[j] if per_point else i]
-                    square = weighted_pull(
-                        Y, indices[j], center, sigma, j, basis, isotropic, least, error, pull
-                    )
-                    after += np.sqrt(square)
-                lower = after <= before * (1.0 + 1e-14)  # but for rounding
-            if lower:
-                step[:] = newton
-            elif not cholesky_solve(total, step):
-                break
+                after = derivatives(
+                    images, center, weights, bases, size, error, pull, ahead, total_ahead, curvature
+                )
+                lower = after <= value * (1.0 + 1e-14)  # but for rounding
+            if not lower:
+                newton[:] = step
+                if not cholesky_solve(total, newton):
+                    break
             moved = 0.0
             for a in range(d):
-                out[a] += step[a]
-                moved = max(moved, abs(step[a]))
+                out[a] += newton[a]
+                moved = max(moved, abs(newton[a]))
             if moved <= TOLERANCE * size:
                 break
+            if lower:
+                value = after
+                step[:] = ahead
+                total[:] = total_ahead
+            else:
+                value = derivatives(
+                    images, out, weights, bases, size, error, pull, step, total, curvature
+                )

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from outsample._parallel import one_blas_thread
 from outsample._validation import check_jobs, check_number, check_points, check_queries
 from outsample.kernel import affinity, spectral
 from outsample.kernel.bandwidth import check_bandwidth
@@ -205,7 +206,8 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if n > DENSE_ROWS and self.n_neighbors is None:
             self.n_neighbors_ = SPARSE_NEIGHBORS
         kernel = self._dense() if self.n_neighbors_ is None else self._sparse(self.n_neighbors_)
-        self._diffuse(spectral.markov(kernel, self.alpha))
+        with one_blas_thread:
+            self._diffuse(spectral.markov(kernel, self.alpha))
         return dtype
 
     def _check_parameters(self) -> None:

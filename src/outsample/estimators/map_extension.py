@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from outsample._parallel import one_blas_thread
 from outsample._validation import check_queries, check_training
 from outsample.points import Points
 
@@ -43,7 +44,8 @@ class MapExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._check_parameters()
         X, Y = check_training(self, X, y)
         self._n_features_out = Y.shape[1]
-        self._learn(X, Y)
+        with one_blas_thread:
+            self._learn(X, Y)
         return self
 
     def transform(self, X: Any) -> np.ndarray:

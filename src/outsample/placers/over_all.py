@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import cho_factor, solve_triangular
+from scipy.linalg import cho_factor, lapack, solve_triangular
 
 from outsample.neighbors.neighborhoods import Neighborhoods
 from outsample.placers.protocol import Family
@@ -71,7 +71,14 @@ def regular_factor(
 
 
 def inverse_diagonal(lower: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Entries (s,) on the diagonal of the inverse of the matrix with this Cholesky factor."""
+    """Entries (s,) on the diagonal of the inverse of the matrix with this Cholesky factor.
+
+    Sums of squares of columns of the factor's inverse: all of them cost a third of as many solves.
+    """
+    if 3 * len(rows) > len(lower):
+        half = lapack.dtrtri(lower, lower=1)[0]
+        np.multiply(half, half, out=half)
+        return np.array([half[row:, row].sum() for row in rows])
     chosen = np.zeros((len(lower), len(rows)))
     chosen[rows, np.arange(len(rows))] = 1.0
     half = solve_triangular(lower, chosen, lower=True, check_finite=False, overwrite_b=True)
