@@ -19,10 +19,8 @@ class Case(NamedTuple):
     X: Any
     Y: np.ndarray
     X_new: Any
-    truth: np.ndarray
-    """True images of the hidden points `X_new`."""
-    draws: int = 1
-    """The hidden points are this many draws of equal size, one after the other."""
+    truth: np.ndarray  # True images of the hidden points `X_new`
+    draws: int = 1  # The hidden points are this many draws of equal size, one after the other
 
 
 class ComparisonRow(NamedTuple):

@@ -11,8 +11,7 @@ from outsample.report.page import Picture, Section, Table, write_file, write_pag
 
 Run = TypeVar("Run")
 
-EXACT = 17
-"""Significant digits of the results: as many as tell any two numbers apart."""
+EXACT = 17  # Significant digits of the results: as many as tell any two numbers apart
 
 
 class Benchmark(NamedTuple):

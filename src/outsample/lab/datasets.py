@@ -15,21 +15,16 @@ Array = NDArray[np.float64]
 class Sphere(NamedTuple):
     """A grid of angles, its images on the sphere, and the grid's step."""
 
-    X: Array
-    """Angles (phi, theta), shape (n, 2)."""
-    Y: Array
-    """Images on the unit sphere, shape (n, 3)."""
-    step: float
-    """Distance of two neighbouring grid points, the paper's natural unit of radius."""
+    X: Array  # Angles (phi, theta), shape (n, 2)
+    Y: Array  # Images on the unit sphere, shape (n, 3)
+    step: float  # Distance of two neighbouring grid points, the paper's natural unit of radius
 
 
 class Digits(NamedTuple):
     """Handwritten digits: one row of 64 pixels each, and the digit it shows."""
 
-    X: Array
-    """Grey values from 0 to 16, shape (n, 64)."""
-    labels: NDArray[np.int64]
-    """The digit shown, shape (n,)."""
+    X: Array  # Grey values from 0 to 16, shape (n, 64)
+    labels: NDArray[np.int64]  # The digit shown, shape (n,)
 
 
 def sphere_map(angles: ArrayLike) -> Array:

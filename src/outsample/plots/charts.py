@@ -22,8 +22,7 @@ from outsample.plots.canvas import (
 if TYPE_CHECKING:
     from outsample.comparison.holdout import ComparisonRow
 
-FAR = 20.0
-"""Ratios beyond this are shown at the edge: how bad the bad ones are does not matter."""
+FAR = 20.0  # Ratios beyond this are shown at the edge: how bad the bad ones are does not matter
 
 
 def error_chart(

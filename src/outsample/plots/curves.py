@@ -34,10 +34,8 @@ STYLES: tuple[tuple[str, str, str], ...] = (
 )
 """Colour, line and marker of curve after curve; no two differ by colour alone."""
 
-WIDTH = 4.9
-"""Inches. Narrow, so that words stay legible on a phone."""
-LETTER = 0.074
-"""Inches that a letter of a curve's name takes."""
+WIDTH = 4.9  # Inches. Narrow, so that words stay legible on a phone.
+LETTER = 0.074  # Inches that a letter of a curve's name takes
 
 
 class Curve(NamedTuple):
@@ -46,12 +44,10 @@ class Curve(NamedTuple):
     name: str
     x: ArrayLike
     y: ArrayLike
-    style: tuple[str, str, str]
-    """Colour, line and marker, as in `STYLES`."""
+    style: tuple[str, str, str]  # Colour, line and marker, as in `STYLES`
     spread: ArrayLike | None = None
     """Half the height of the band around the line; it ends at half the line below."""
-    strong: bool = False
-    """Whether to draw it thicker, in front of the others."""
+    strong: bool = False  # Whether to draw it thicker, in front of the others
 
 
 def curve_chart(

@@ -17,10 +17,8 @@ from outsample.plots.canvas import (
     settings,
 )
 
-LINE, HEADING = 0.235, 0.5
-"""Inches of a line, and of the heading of a group."""
-LOW = 0.4
-"""Areas below this are shown at the edge: how bad the bad ones are does not matter."""
+LINE, HEADING = 0.235, 0.5  # Inches of a line, and of the heading of a group
+LOW = 0.4  # Areas below this are shown at the edge: how bad the bad ones are does not matter
 
 
 class AreaGroup(NamedTuple):
@@ -28,10 +26,8 @@ class AreaGroup(NamedTuple):
 
     title: str
     labels: Sequence[str]
-    ours: Sequence[float | None]
-    """Our area on each set, None if it failed."""
-    others: Sequence[Sequence[float]]
-    """Areas of the other detectors."""
+    ours: Sequence[float | None]  # Our area on each set, None if it failed
+    others: Sequence[Sequence[float]]  # Areas of the other detectors
 
 
 def area_chart(groups: Sequence[AreaGroup], name: str, *, title: str = "") -> bytes:

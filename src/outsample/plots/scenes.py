@@ -13,14 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from outsample.plots.canvas import FAINT, INK, new_figure, png, settings
 
 MARKERS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "^"}
-FINEST = 5
-"""Significant digits of a coordinate in the data: more than a screen can show."""
-REACH = 1.62
-"""Half the width of the still picture, in units of the box; its height is 0.83 of it."""
-LETTER, TALL = 0.055, 0.1
-"""Width and height of a letter of a point's words, in the same units."""
-SLICES = 24
-"""Depths that are told apart when near points are drawn over far ones."""
+FINEST = 5  # Significant digits of a coordinate in the data: more than a screen can show
+REACH = 1.62  # Half the width of the still picture, in units of the box; its height is 0.83 of it
+LETTER, TALL = 0.055, 0.1  # Width and height of a letter of a point's words, in the same units
+SLICES = 24  # Depths that are told apart when near points are drawn over far ones
 FRAME = "#d5dae0"
 
 
@@ -28,20 +24,14 @@ class Layer(NamedTuple):
     """Points of one kind."""
 
     name: str
-    points: ArrayLike
-    """Shape (n, 3)."""
+    points: ArrayLike  # Shape (n, 3)
     colour: str
     shape: str = "circle"
-    size: float = 3.0
-    """Radius on the screen, in pixels."""
-    rim: str = ""
-    """Colour of the outline; none if empty."""
-    labels: Sequence[str] = ()
-    """Words shown for a point under the mouse; one each, or none at all."""
-    named: Sequence[int] = ()
-    """Points whose words are always shown."""
-    origins: ArrayLike | None = None
-    """Where a line to each point begins, shape (n, 3)."""
+    size: float = 3.0  # Radius on the screen, in pixels
+    rim: str = ""  # Colour of the outline; none if empty
+    labels: Sequence[str] = ()  # Words shown for a point under the mouse; one each, or none at all
+    named: Sequence[int] = ()  # Points whose words are always shown
+    origins: ArrayLike | None = None  # Where a line to each point begins, shape (n, 3)
 
 
 class Scene(NamedTuple):
@@ -50,15 +40,11 @@ class Scene(NamedTuple):
     title: str
     layers: Sequence[Layer]
     axes: tuple[str, str, str] = ("", "", "")
-    equal: bool = True
-    """Whether the three axes share one scale; otherwise each fills the box."""
-    magnify: float = 1.0
-    """Lines from origins are drawn this many times longer than they are."""
+    equal: bool = True  # Whether the three axes share one scale; otherwise each fills the box
+    magnify: float = 1.0  # Lines from origins are drawn this many times longer than they are
     turn: float = 0.6
-    tilt: float = 0.35
-    """Where it is first seen from, in radians."""
-    group: str = ""
-    """Pictures of one group turn together."""
+    tilt: float = 0.35  # Where it is first seen from, in radians
+    group: str = ""  # Pictures of one group turn together
     around: ArrayLike | None = None
     """Points that the box holds, shape (n, 3); those of the layers by default."""
 

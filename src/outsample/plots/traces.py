@@ -9,10 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from outsample.plots.canvas import INK, PALE, legend, new_figure, png, settings
 from outsample.plots.curves import WIDTH
 
-STRIP = 1.55
-"""Height of a strip, in inches."""
-SHOWN = 1e-6
-"""A log strip goes down to this share of its largest value."""
+STRIP = 1.55  # Height of a strip, in inches
+SHOWN = 1e-6  # A log strip goes down to this share of its largest value
 
 
 class Trace(NamedTuple):
@@ -21,8 +19,7 @@ class Trace(NamedTuple):
     title: str
     values: ArrayLike
     log: bool = True
-    level: float | None = None
-    """Where a dashed line is drawn."""
+    level: float | None = None  # Where a dashed line is drawn
     level_name: str = ""
 
 

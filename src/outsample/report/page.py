@@ -16,10 +16,8 @@ from typing import NamedTuple
 class Picture(NamedTuple):
     """A picture's file and the words that go with it."""
 
-    data: bytes
-    """A PNG or SVG file."""
-    alt: str
-    """What is to be seen, for those who do not see it."""
+    data: bytes  # A PNG or SVG file
+    alt: str  # What is to be seen, for those who do not see it
     caption: str = ""
 
 
@@ -29,8 +27,7 @@ class Table(NamedTuple):
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str = ""
-    highlight: frozenset[int] = frozenset()
-    """Rows to set off from the others, counted from 0."""
+    highlight: frozenset[int] = frozenset()  # Rows to set off from the others, counted from 0
 
 
 class Section(NamedTuple):

@@ -37,17 +37,13 @@ class Unavailable(Exception):
 class MapSpec(NamedTuple):
     """A line of the benchmark: how its map is made and what is to be reached."""
 
-    name: str
-    """For the command line and the file of results."""
+    name: str  # For the command line and the file of results
     title: str
-    kind: str
-    """The method that made the map: ``"tsne"``, ``"umap"``, ... or `SPHERE`."""
-    target: float | None
-    """Mean error to reach; None asks for the lowest of the table."""
+    kind: str  # The method that made the map: ``"tsne"``, ``"umap"``, ... or `SPHERE`.
+    target: float | None  # Mean error to reach; None asks for the lowest of the table
     make: Callable[[Path | None], tuple[Array, Array]]
     """Takes the folder of data and returns points and images."""
-    minutes: float
-    """Rough cost of map and rows, for the time left."""
+    minutes: float  # Rough cost of map and rows, for the time left
 
 
 def cases(spec: MapSpec, X: Array, Y: Array, seeds: Sequence[int] = (0, 1, 2)) -> list[Case]:
@@ -191,5 +187,4 @@ MAPS: tuple[MapSpec, ...] = (
 )  # fmt: skip
 """The benchmark, from the cheapest map to the dearest."""
 
-QUICK = ("sphere-900", "digits-isomap", "digits-diffusion")
-"""Maps of the short run."""
+QUICK = ("sphere-900", "digits-isomap", "digits-diffusion")  # Maps of the short run

@@ -37,10 +37,8 @@ OURS, PAPER, KERNEL, PEER = "ours", "paper", "kernel", "peer"
 
 TUNING_ROWS, LIKELIHOOD_ROWS = 1000, 500
 """Hyper-parameters are chosen on at most so many rows: kernel ridge, Gaussian process."""
-KERNEL_ROWS = 2000
-"""Our kernel methods are measured on maps of at most so many training points."""
-PROCESS_ROWS = 4000
-"""A Gaussian process of scikit-learn takes at most so many rows."""
+KERNEL_ROWS = 2000  # Our kernel methods are measured on maps of at most so many training points
+PROCESS_ROWS = 4000  # A Gaussian process of scikit-learn takes at most so many rows
 
 
 class Extender(NamedTuple):
@@ -49,10 +47,8 @@ class Extender(NamedTuple):
     name: str
     family: str
     """`OURS`, `PAPER`, `KERNEL` (the other systems of the paper, as we have them) or `PEER`."""
-    build: Callable[[], Any]
-    """Return a new, unfitted extension."""
-    note: str = ""
-    """Settings and limits."""
+    build: Callable[[], Any]  # Return a new, unfitted extension
+    note: str = ""  # Settings and limits
 
 
 class Peer:

@@ -16,8 +16,7 @@ from outsample.lab.datasets import JUNK_KINDS
 from outsample.lab.demo.digits_map import split
 from outsample.report.page import Section, Table
 
-ALPHA = 0.05
-"""Share of false alarms asked for."""
+ALPHA = 0.05  # Share of false alarms asked for
 NEW = "new digits"
 TITLES = {
     NEW: "Digits the detector has not seen",
@@ -33,12 +32,9 @@ class KindRow(NamedTuple):
 
     kind: str
     n_images: int
-    flagged: float
-    """Share with a p-value of at most `ALPHA`."""
-    median: float
-    """Median p-value."""
-    area: float | None
-    """Area under the ROC curve against the new digits; None for these themselves."""
+    flagged: float  # Share with a p-value of at most `ALPHA`
+    median: float  # Median p-value
+    area: float | None  # Area under the ROC curve against the new digits; None for these themselves
 
 
 def run(X: NDArray[np.float64], seed: int = 0) -> list[KindRow]:

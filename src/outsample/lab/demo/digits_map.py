@@ -20,8 +20,7 @@ from outsample.lab.methods import DEFAULTS, REFERENCE, TITLES, errors, reference
 from outsample.points import map_size
 from outsample.report.page import Picture, Section, Table
 
-FAR = 0.1
-"""A point is called far off when its error exceeds this share of the map's size."""
+FAR = 0.1  # A point is called far off when its error exceeds this share of the map's size
 
 
 class DigitsMap(NamedTuple):
@@ -30,32 +29,25 @@ class DigitsMap(NamedTuple):
     X: NDArray[np.float64]
     labels: NDArray[np.int64]
     Y: NDArray[np.float64]
-    seconds: float
-    """What the map itself cost on one thread, to set beside the cost of placing."""
+    seconds: float  # What the map itself cost on one thread, to set beside the cost of placing
 
 
 class DigitsRow(NamedTuple):
     """One line of the table, averaged over the splits."""
 
     method: str
-    error: float
-    """Mean error of the hidden points divided by the map's size."""
-    spread: float
-    """Standard deviation of that error from split to split."""
-    far: float
-    """Share of hidden points off by more than a tenth of the map's size."""
-    seconds: float
-    """Time to place the hidden points of one split, the fastest of them."""
+    error: float  # Mean error of the hidden points divided by the map's size
+    spread: float  # Standard deviation of that error from split to split
+    far: float  # Share of hidden points off by more than a tenth of the map's size
+    seconds: float  # Time to place the hidden points of one split, the fastest of them
 
 
 class DigitsExample(NamedTuple):
     """One split, placed by one method."""
 
     method: str
-    hidden: NDArray[np.bool_]
-    """Which points of the map were hidden, shape (n,)."""
-    placed: NDArray[np.float64]
-    """Where the hidden ones were placed, in their order."""
+    hidden: NDArray[np.bool_]  # Which points of the map were hidden, shape (n,)
+    placed: NDArray[np.float64]  # Where the hidden ones were placed, in their order
 
 
 def embed(n_points: int | None = None) -> DigitsMap:

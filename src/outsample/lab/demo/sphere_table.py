@@ -38,24 +38,18 @@ class SphereRow(NamedTuple):
 
     method: str
     n_points: int
-    error: float
-    """Mean error of the new points, averaged over the seeds."""
-    spread: float
-    """Standard deviation of the mean error from seed to seed."""
-    paper: float | None
-    """The paper's mean error, None where the paper has no such row."""
+    error: float  # Mean error of the new points, averaged over the seeds
+    spread: float  # Standard deviation of the mean error from seed to seed
+    paper: float | None  # The paper's mean error, None where the paper has no such row
 
 
 class SphereExample(NamedTuple):
     """One draw of new points, placed by one method."""
 
     method: str
-    training: NDArray[np.float64]
-    """Images of the grid, shape (n, 3)."""
-    truth: NDArray[np.float64]
-    """True images of the new points, shape (q, 3)."""
-    placed: NDArray[np.float64]
-    """Where the method put them."""
+    training: NDArray[np.float64]  # Images of the grid, shape (n, 3)
+    truth: NDArray[np.float64]  # True images of the new points, shape (q, 3)
+    placed: NDArray[np.float64]  # Where the method put them
     bound: NDArray[np.float64] | None
     """The method's own bound of each error; None for methods that have none."""
 

@@ -35,12 +35,9 @@ class Detector(NamedTuple):
     """A line of the table before it is measured."""
 
     name: str
-    family: str
-    """`OURS` or `PEER`."""
-    build: Callable[[int], Any]
-    """Take a seed and return a new, unfitted detector."""
-    note: str = "all defaults"
-    """Settings and limits."""
+    family: str  # `OURS` or `PEER`
+    build: Callable[[int], Any]  # Take a seed and return a new, unfitted detector
+    note: str = "all defaults"  # Settings and limits
 
 
 class Ours:

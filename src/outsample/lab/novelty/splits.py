@@ -35,26 +35,21 @@ GROUPS = {
 
 TRAINING_ROWS, NEW_ROWS, IMAGES = 5000, 10_000, 5000
 """At most so many rows to learn from, so many new ones, and so many new images of MNIST."""
-JUNK_ROWS = 500
-"""So many of each kind."""
+JUNK_ROWS = 500  # So many of each kind
 QUIET_DAYS, SIMULATED_QUIET = ("1998-06-11", "1998-06-16"), "simulated-1"
 FLOODED = ("1998-07-24", "1998-07-27", "1998-07-29", "1998-07-30", "1998-07-31")
 """Days on which one attack runs in nearly every minute: left out."""
-FEWEST_MINUTES = 3
-"""A day counts if it has so many minutes of either kind."""
+FEWEST_MINUTES = 3  # A day counts if it has so many minutes of either kind
 
 
 class Trial(NamedTuple):
     """New rows, and which of them are strange."""
 
-    name: str
-    """The set whose figure this counts for; a set's figure is the mean over its trials."""
+    name: str  # The set whose figure this counts for; a set's figure is the mean over its trials
     X: Array
     strange: Mask
-    part: str = ""
-    """Which of the set's trials, such as a day."""
-    loud: Mask | None = None
-    """Minutes of traffic that no detector should miss."""
+    part: str = ""  # Which of the set's trials, such as a day
+    loud: Mask | None = None  # Minutes of traffic that no detector should miss
 
 
 class Split(NamedTuple):
@@ -62,24 +57,18 @@ class Split(NamedTuple):
 
     X: Array
     trials: list[Trial]
-    simulated: bool = False
-    """Whether the rows were made up, for want of the real ones."""
+    simulated: bool = False  # Whether the rows were made up, for want of the real ones
 
 
 class Source(NamedTuple):
     """Data of one kind: one training, one or more sets."""
 
-    name: str
-    """For the command line."""
+    name: str  # For the command line
     group: str
-    titles: dict[str, str]
-    """Name of each set and its title for people."""
-    make: Callable[[Path | None, int], Split]
-    """Takes the folder of data and a seed."""
-    minutes: float
-    """Rough cost of all detectors on one split, for the time left."""
-    most_seeds: int = 3
-    """Splits that are made at most; one where a split is large and dear."""
+    titles: dict[str, str]  # Name of each set and its title for people
+    make: Callable[[Path | None, int], Split]  # Takes the folder of data and a seed
+    minutes: float  # Rough cost of all detectors on one split, for the time left
+    most_seeds: int = 3  # Splits that are made at most; one where a split is large and dear
 
 
 def half(normal: Array, rng: np.random.Generator, n_rows: int) -> tuple[Array, Array]:
@@ -280,7 +269,5 @@ def _sources() -> tuple[Source, ...]:
     return tuple(found)
 
 
-SOURCES = _sources()
-"""The benchmark, by group; the dearest, MNIST, last."""
-QUICK = ("37_Stamps", "39_vertebral", "43_WDBC", "digits-0")
-"""Sources of the short run."""
+SOURCES = _sources()  # The benchmark, by group; the dearest, MNIST, last
+QUICK = ("37_Stamps", "39_vertebral", "43_WDBC", "digits-0")  # Sources of the short run

@@ -24,25 +24,18 @@ Array = NDArray[np.float64]
 class Scales(NamedTuple):
     """The values of each letter that are tried, and how often each is timed."""
 
-    n: Sequence[int] = (500, 1000, 2000, 4000, 8000, 16000, 32000)
-    """Training points."""
-    k: Sequence[int] = (5, 10, 20, 40, 80)
-    """Neighbours."""
-    d: Sequence[int] = (1, 2, 4, 8, 16, 32)
-    """Dimensions of the map."""
-    D: Sequence[int] = (2, 5, 10, 20, 50, 100, 200)
-    """Columns of the points."""
+    n: Sequence[int] = (500, 1000, 2000, 4000, 8000, 16000, 32000)  # Training points
+    k: Sequence[int] = (5, 10, 20, 40, 80)  # Neighbours
+    d: Sequence[int] = (1, 2, 4, 8, 16, 32)  # Dimensions of the map
+    D: Sequence[int] = (2, 5, 10, 20, 50, 100, 200)  # Columns of the points
     n_queries: int = 1000
     repeats: int = 3
 
 
 FULL = Scales()
-BASE = {"n": 4000, "k": 15, "d": 3, "D": 10}
-"""What the other letters are while one is varied."""
-TRAFFIC = {"n": 4000, "k": 15, "d": 5, "D": 14}
-"""A setting like Example II's."""
-LATENT = 2
-"""Dimension of the manifold from which points are drawn, whatever D."""
+BASE = {"n": 4000, "k": 15, "d": 3, "D": 10}  # What the other letters are while one is varied
+TRAFFIC = {"n": 4000, "k": 15, "d": 5, "D": 14}  # A setting like Example II's
+LATENT = 2  # Dimension of the manifold from which points are drawn, whatever D
 PAPER: dict[tuple[str, str], tuple[str, float | None]] = {
     ("fit", "n"): ("O(p²)", 2.0),
     ("fit", "k"): ("O(d k²) a point", 2.0),
@@ -79,17 +72,13 @@ class Growth(NamedTuple):
 
     step: str
     """``"fit"`` (all points), ``"place"`` (one point) or ``"search"`` (its neighbours alone)."""
-    letter: str
-    """``"n"``, ``"k"``, ``"d"`` or ``"D"``."""
+    letter: str  # ``"n"``, ``"k"``, ``"d"`` or ``"D"``
     values: list[int]
     seconds: Array
-    exponent: float
-    """Fitted to the upper half of the values, where fixed costs count least."""
-    paper: str | None
-    """The paper's count, None where it has none."""
+    exponent: float  # Fitted to the upper half of the values, where fixed costs count least
+    paper: str | None  # The paper's count, None where it has none
     paper_exponent: float | None
-    ours: str
-    """What we count."""
+    ours: str  # What we count
 
 
 class Placing(NamedTuple):

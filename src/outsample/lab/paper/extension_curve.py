@@ -55,10 +55,8 @@ with a tolerance, so both are here."""
 class TrafficMap(NamedTuple):
     """Minutes of traffic and their diffusion map."""
 
-    X: Array
-    """Logarithms of the counts, standardised, shape (n, 14)."""
-    Y: Array
-    """Images, shape (n, 5)."""
+    X: Array  # Logarithms of the counts, standardised, shape (n, 14)
+    Y: Array  # Images, shape (n, 5)
 
 
 class Curve(NamedTuple):
@@ -66,16 +64,11 @@ class Curve(NamedTuple):
 
     method: str
     title: str
-    in_paper: bool
-    """Whether the paper's figure has it."""
-    errors: Array
-    """Mean error over the size of the map."""
-    spread: Array
-    """Standard deviation of the mean error over the repetitions."""
-    medians: Array
-    """Median error of the hidden points, the mean over the repetitions."""
-    seconds: Array
-    """Mean time to fit and place."""
+    in_paper: bool  # Whether the paper's figure has it
+    errors: Array  # Mean error over the size of the map
+    spread: Array  # Standard deviation of the mean error over the repetitions
+    medians: Array  # Median error of the hidden points, the mean over the repetitions
+    seconds: Array  # Mean time to fit and place
 
 
 class Winner(NamedTuple):
@@ -93,24 +86,21 @@ class Shortfall(NamedTuple):
     auto: float
     method: str
     error: float
-    wins: int
-    """Repetitions in which the defaults were nearer to the truth than this method."""
+    wins: int  # Repetitions in which the defaults were nearer to the truth than this method
 
 
 class ExtensionCurve(NamedTuple):
     """Fig. 7.3."""
 
     n_points: int
-    n_distinct: int
-    """Minutes whose features no other minute shares, counted once each."""
+    n_distinct: int  # Minutes whose features no other minute shares, counted once each
     n_hidden: int
     n_repeats: int
     sizes: list[int]
     curves: list[Curve]
     winners: list[Winner]
     auto_not_lowest: list[Shortfall]
-    chosen: list[dict[str, int]]
-    """What the defaults chose at each size, and how often."""
+    chosen: list[dict[str, int]]  # What the defaults chose at each size, and how often
     seconds: float = 0.0
 
 

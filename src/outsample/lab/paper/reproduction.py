@@ -72,8 +72,7 @@ QUICK = Size(
 class Reproduction(NamedTuple):
     """What was found, and the files that show it."""
 
-    results: Results
-    """As its file holds them: numbers with nine digits."""
+    results: Results  # As its file holds them: numbers with nine digits
     seconds: float
     files: list[Path]
 

@@ -21,8 +21,7 @@ from outsample.trust.bounds import a_priori_bound
 
 Array = NDArray[np.float64]
 
-LIPSCHITZ = 1.0
-"""K of the sphere's map: a step of one radian never moves the image by more."""
+LIPSCHITZ = 1.0  # K of the sphere's map: a step of one radian never moves the image by more
 RADIUS, NEIGHBORS = 2.3, 16
 """The ball of Table 7.1 in grid steps; so many points are in it away from the border, and a
 polynomial needs as many there too."""
@@ -37,12 +36,9 @@ class TableRow(NamedTuple):
     method: str
     title: str
     n_points: int
-    error: float
-    """Mean error of the new points, averaged over the seeds."""
-    spread: float
-    """Standard deviation of the mean error from seed to seed."""
-    paper: float | None
-    """The paper's mean error, None where the paper has no such row."""
+    error: float  # Mean error of the new points, averaged over the seeds
+    spread: float  # Standard deviation of the mean error from seed to seed
+    paper: float | None  # The paper's mean error, None where the paper has no such row
 
 
 class Placed(NamedTuple):
@@ -50,12 +46,10 @@ class Placed(NamedTuple):
 
     method: str
     title: str
-    color: str | None
-    """The method's colour in the paper's Fig. 7.2."""
+    color: str | None  # The method's colour in the paper's Fig. 7.2.
     placed: Array
     errors: Array
-    bound: Array
-    """The certificate of each placement, for the known K."""
+    bound: Array  # The certificate of each placement, for the known K
 
 
 class Figure(NamedTuple):
@@ -71,22 +65,14 @@ class OrderCurve(NamedTuple):
 
     order: int
     title: str
-    errors: Array
-    """Mean error on each grid."""
-    spread: Array
-    """Standard deviation over the seeds."""
-    largest: Array
-    """Largest error of any new point."""
-    slope: float
-    """Exponent of h, fitted to the mean errors of all grids."""
-    fine_slope: float
-    """The same, fitted to the finer half of the grids."""
-    claimed: int
-    """Order + 1."""
-    certificate: Array
-    """Mean certificate of the placements."""
-    held: float
-    """Share of all placements whose error is within their certificate."""
+    errors: Array  # Mean error on each grid
+    spread: Array  # Standard deviation over the seeds
+    largest: Array  # Largest error of any new point
+    slope: float  # Exponent of h, fitted to the mean errors of all grids
+    fine_slope: float  # The same, fitted to the finer half of the grids
+    claimed: int  # Order + 1
+    certificate: Array  # Mean certificate of the placements
+    held: float  # Share of all placements whose error is within their certificate
 
 
 class Convergence(NamedTuple):
@@ -95,10 +81,8 @@ class Convergence(NamedTuple):
     n_per_axis: list[int]
     steps: Array
     orders: list[OrderCurve]
-    theorem: Array
-    """Theorem 5.1 as printed, 3 K delta, delta being the ball's radius."""
-    corrected: Array
-    """K eps, which holds for order 0: `bounds.a_priori_bound`."""
+    theorem: Array  # Theorem 5.1 as printed, 3 K delta, delta being the ball's radius
+    corrected: Array  # K eps, which holds for order 0: `bounds.a_priori_bound`
 
 
 class SphereOrders(NamedTuple):

@@ -30,14 +30,10 @@ CELL = np.dtype([(name, np.int64) for name in ("stamp", "source", "destination",
 class MinuteTable(NamedTuple):
     """Connections counted, a row a minute; minutes without any are rows of zeros."""
 
-    stamps: Ints
-    """All minutes from the first to the last with a connection of each day, shape (q,)."""
-    X: Array
-    """The counts, columns in the order of `FEATURES`, shape (q, 14)."""
-    attacks: NDArray[np.str_]
-    """``"name:count"`` joined by ``";"``, most frequent first, shape (q,)."""
-    n_attack: Ints
-    """Connections with a label other than ``"-"``, shape (q,)."""
+    stamps: Ints  # All minutes from the first to the last with a connection of each day, shape (q,)
+    X: Array  # The counts, columns in the order of `FEATURES`, shape (q, 14)
+    attacks: NDArray[np.str_]  # ``"name:count"`` joined by ``";"``, most frequent first, shape (q,)
+    n_attack: Ints  # Connections with a label other than ``"-"``, shape (q,)
 
 
 class _Ends(NamedTuple):

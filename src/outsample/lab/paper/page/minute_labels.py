@@ -11,12 +11,9 @@ class Kinds(NamedTuple):
     """Places of a trial's minutes by kind."""
 
     loud: list[int]
-    quiet: list[int]
-    """Of an attack, but not loud."""
-    normal: list[int]
-    """Without a label."""
-    top: list[int]
-    """The strangest without a label."""
+    quiet: list[int]  # Of an attack, but not loud
+    normal: list[int]  # Without a label
+    top: list[int]  # The strangest without a label
 
 
 def kinds_of(trial: Trial) -> Kinds:

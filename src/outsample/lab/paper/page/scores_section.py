@@ -10,10 +10,8 @@ from outsample.plots.canvas import FAINT, ORANGE, VERMILLION
 from outsample.plots.traces import Kind, Trace, trace_chart
 from outsample.report.page import Picture, Section, Table
 
-LEVEL = 0.01
-"""The p-value at which a dashed line is drawn."""
-LOG = {"dispersion", "p_value"}
-"""Scores that span decades."""
+LEVEL = 0.01  # The p-value at which a dashed line is drawn
+LOG = {"dispersion", "p_value"}  # Scores that span decades
 
 
 def score_part(trial: Trial, first: bool, suffix: str, drawing: bool) -> Part:

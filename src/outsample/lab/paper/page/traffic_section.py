@@ -18,8 +18,7 @@ Array = NDArray[np.float64]
 
 AXES = ("coordinate 1", "coordinate 2", "coordinate 3")
 GROUND = "#c3ccd6"
-TURN = 0.4
-"""Where maps are first seen from: coordinate 2 across, coordinate 1 towards the viewer."""
+TURN = 0.4  # Where maps are first seen from: coordinate 2 across, coordinate 1 towards the viewer
 
 
 def traffic_parts(found: TrafficDay, suffix: str, drawing: bool) -> list[Part]:

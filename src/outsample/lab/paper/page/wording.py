@@ -3,8 +3,7 @@
 import math
 from typing import Any
 
-ABSENT = "–"
-"""Stands for a number that does not exist."""
+ABSENT = "–"  # Stands for a number that does not exist
 
 
 def number(value: float | None, digits: int = 3) -> str:
