@@ -451,4 +451,4 @@ def test_the_picture_shows_failures_and_areas_beyond_its_edge():
     group = plots.AreaGroup("one", ["a", "b", "c"], [0.9, None, 0.1], [[0.2, 0.8], [0.3], []])
     assert plots.area_chart([group], "ours", title="areas")[:4] == b"\x89PNG"
     long = plots.AreaGroup("two", ["a"] * 9, [0.9] * 9, [[0.8]] * 9)
-    assert [len(column) for column in plots.ranks._columns([long, group, group])] == [1, 2]
+    assert [len(column) for column in plots.dots._columns([long, group, group])] == [1, 2]

@@ -30,6 +30,7 @@ CLASSES = (
     *(BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY),
     *("#b8a800", "#3a3f45", "#882255", "#5b4bb5"),
 )
+SPHERE_MARKS = ("training", PALE), ("true image", GREEN), ("placed", VERMILLION)
 
 
 def placed_sphere(
@@ -43,7 +44,7 @@ def placed_sphere(
         figure = new_figure(4.8, 5.2, title)
         axes = figure.add_axes((0, 0.05, 1, 0.88), projection="3d")
         _draw_sphere(axes, training, truth, placed, magnify)
-        legend(figure, 0.0, ("training", PALE), ("true image", GREEN), ("placed", VERMILLION))
+        legend(figure, *SPHERE_MARKS)
         return png(figure)
 
 
@@ -97,7 +98,7 @@ def hero(digits: tuple[Array, Labels, Mask, Array], sphere: tuple[Array, Array, 
         words = f"{len(sphere[1])} new points on a sphere of {len(sphere[0])}"
         figure.text(0.765, 0.955, words, ha="center", fontsize=12)
         _draw_sphere(figure.add_axes((0.54, 0.03, 0.45, 0.9), projection="3d"), *sphere)
-        legend(figure, 0.53, ("training", PALE), ("true image", GREEN), ("placed", VERMILLION))
+        legend(figure, *SPHERE_MARKS, left=0.53)
         return png(figure, dpi=160)
 
 

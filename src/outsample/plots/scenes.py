@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from outsample.plots.canvas import FAINT, INK, new_figure, png, settings
+from outsample.plots.canvas import FAINT, INK, legend, new_figure, png, settings
 
 MARKERS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "^"}
 FINEST = 5  # Significant digits of a coordinate in the data: more than a screen can show
@@ -59,7 +59,11 @@ def scene_data(scene: Scene) -> dict[str, Any]:
     [[0.0, 1.0, 2.0]]
     """
     layers = [_finite(layer) for layer in scene.layers]
-    told = scene._asdict() | {"layers": [_told(layer) for layer in layers]}
+    rounded = [
+        one._asdict() | {"points": _rounded(one.points), "origins": _rounded(one.origins)}
+        for one in layers
+    ]
+    told = scene._asdict() | {"layers": rounded}
     del told["around"]
     return told | {key: value.tolist() for key, value in _box(scene, layers)._asdict().items()}
 
@@ -81,7 +85,8 @@ def scene_picture(scene: Scene) -> bytes:
         axes.set(xlim=(-REACH, REACH), ylim=(-0.83 * REACH, 0.83 * REACH), aspect="equal")
         _frame(axes, scene, box)
         _draw(axes, scene, layers, box)
-        _legend(figure, layers)
+        marks = ((one.name, one.colour, MARKERS[one.shape], one.rim) for one in layers)
+        legend(figure, *marks, columns=min(3, len(layers)))
         return png(figure, dpi=140)
 
 
@@ -106,14 +111,9 @@ def _finite(layer: Layer) -> Layer:
     )
 
 
-def _told(layer: Layer) -> dict[str, Any]:
-    told = layer._asdict() | {"points": _rounded(layer.points)}
-    if layer.origins is not None:
-        told["origins"] = _rounded(layer.origins)
-    return told
-
-
-def _rounded(values: ArrayLike) -> list[list[float]]:
+def _rounded(values: ArrayLike | None) -> list[list[float]] | None:
+    if values is None:
+        return None
     return [[float(f"{value:.{FINEST}g}") for value in row] for row in _points(values)]
 
 
@@ -192,8 +192,8 @@ def _draw(axes: Any, scene: Scene, layers: Sequence[Layer], box: _Box) -> None:
             depth = float(seen[places, 2].mean())
             axes.scatter(
                 *seen[places, :2].T, s=2.2 * layer.size**2, color=layer.colour,
-                alpha=_strength(depth), marker=MARKERS[layer.shape], zorder=_order(depth),
-                edgecolors=layer.rim or "none", linewidths=0.6,
+                alpha=float(np.clip(0.78 + 0.3 * depth, 0.25, 1.0)), zorder=3.0 + depth,
+                marker=MARKERS[layer.shape], edgecolors=layer.rim or "none", linewidths=0.6,
             )  # fmt: skip
     _name(axes, layers, spots)
 
@@ -203,14 +203,6 @@ def _slices(depth: NDArray[np.float64]) -> list[NDArray[np.int64]]:
     order = np.argsort(depth)
     cuts = np.searchsorted(depth[order], np.linspace(-2.0, 2.0, SLICES + 1)[1:-1])
     return [part for part in np.split(order, cuts) if len(part)]
-
-
-def _strength(depth: float) -> float:
-    return float(np.clip(0.78 + 0.3 * depth, 0.25, 1.0))
-
-
-def _order(depth: float) -> float:
-    return 3.0 + depth
 
 
 def _name(axes: Any, layers: Sequence[Layer], spots: Sequence[NDArray[np.float64]]) -> None:
@@ -249,19 +241,3 @@ def _free(
         if inside and clear:
             return float(left), float(middle), wide, TALL
     return None
-
-
-def _legend(figure: Any, layers: Sequence[Layer]) -> None:
-    from matplotlib.lines import Line2D
-
-    marks = [
-        Line2D(
-            [], [], linestyle="", marker=MARKERS[layer.shape], color=layer.colour, markersize=6,
-            markeredgecolor=layer.rim or layer.colour, label=layer.name,
-        )
-        for layer in layers
-    ]  # fmt: skip
-    figure.legend(
-        handles=marks, loc="lower center", frameon=False, ncols=min(3, len(marks)),
-        handletextpad=0.1, columnspacing=1.2, fontsize=9,
-    )  # fmt: skip

@@ -58,7 +58,7 @@ def trace_chart(
             axes.set_xlabel(x_label if last else "")
             axes.get_ylim()  # settles the limits before words are placed
             _words(axes, values, named)
-        legend(figure, 0.0, *((kind.name, kind.colour, kind.marker) for kind in kinds))
+        legend(figure, *((kind.name, kind.colour, kind.marker) for kind in kinds))
         return png(figure)
 
 

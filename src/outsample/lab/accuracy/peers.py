@@ -225,10 +225,7 @@ def extenders(kind: str, step: float | None = None) -> list[Extender]:
                  f"RBF kernel, tuned on up to {TUNING_ROWS} rows"),
         Extender("LLE weights", PEER, _peer(barycentric), "barycentric, 10 neighbours"),
     ]  # fmt: skip
-    own = {
-        "tsne": ("openTSNE", "openTSNE", by_opentsne),
-        "umap": ("umap-learn", "umap", by_umap),
-    }
+    own = {"tsne": ("openTSNE", "openTSNE", by_opentsne), "umap": ("umap-learn", "umap", by_umap)}
     if kind in own:
         package, module, learn = own[kind]
         note = "its own transform, given the frozen map"

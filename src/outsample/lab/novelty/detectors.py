@@ -25,10 +25,7 @@ OURS, PEER = "ours", "peer"
 NETWORKS = ("LUNAR",)
 """Detectors that need torch. PyOD's DIF is left out: it is dear, and scores depend on the batch."""
 JOINT = "all defaults; ranks new rows among training and new rows, so scores depend on the batch"
-NOTES = {
-    "ECOD": JOINT,
-    "COPOD": JOINT,
-}
+NOTES = {"ECOD": JOINT, "COPOD": JOINT}
 
 
 class Detector(NamedTuple):

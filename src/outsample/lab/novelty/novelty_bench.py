@@ -27,14 +27,7 @@ from outsample.lab.novelty.novelty_page import (
     standing_tables,
 )
 from outsample.lab.novelty.set_result import DetectorRow, NoveltyRun, SetResult
-from outsample.lab.novelty.splits import (
-    FLOODED,
-    IMAGES,
-    JUNK_ROWS,
-    NEW_ROWS,
-    QUICK,
-    TRAINING_ROWS,
-)
+from outsample.lab.novelty.splits import FLOODED, IMAGES, JUNK_ROWS, NEW_ROWS, QUICK, TRAINING_ROWS
 from outsample.lab.novelty.standings import grouped
 from outsample.lab.progress import Progress
 from outsample.lab.traffic.loud import FLOODS_AND_SCANS, LOUD_CONNECTIONS

@@ -104,9 +104,7 @@ def _chart(found: SphereOrders, size: int) -> Picture:
 def _pictures(found: SphereOrders, drawing: bool) -> Part:
     figure = found.figure
     listed = {one.color: one for one in figure.placements if one.color}
-    off = ", ".join(
-        f"{one.title}: {number(float(one.errors.mean()))}" for one in figure.placements
-    )
+    off = ", ".join(f"{one.title}: {number(float(one.errors.mean()))}" for one in figure.placements)
     words = [
         f"Mean error of the {len(figure.truth)} new points in these pictures. {off}.",
         "Reading: beside a radius of 1 such errors can hardly be seen. They are drawn"
