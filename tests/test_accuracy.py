@@ -246,7 +246,7 @@ def test_umap_gets_the_frozen_map(monkeypatch):
 
 def test_maps_are_made():
     X = datasets.digits().X[:60]
-    for embed in (maps._isomap, maps._lle, maps._tsne):
+    for embed in (maps._isomap, maps._lle, maps.tsne):
         Y = embed(X)
         assert Y.shape == (60, 2) and Y.dtype == np.float64 and np.isfinite(Y).all()
     assert maps._isomap_5d(X).shape == (60, 5)

@@ -225,7 +225,7 @@ def test_caps_keep_the_classes_ratio(data, monkeypatch):
 
 def test_a_class_is_held_out():
     known, (trial,), _ = make("digits-3", None)
-    X, labels = splits._digits(None)
+    X, labels = splits._digits(None, 0)
     learned, new, strange = rows(known, trial.X, trial.X[trial.strange])
     assert strange == rows(X[labels == 3])[0] and len(strange) == trial.strange.sum()
     assert not learned & new and len(known) == (labels != 3).sum() // 2

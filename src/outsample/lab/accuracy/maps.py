@@ -34,6 +34,14 @@ class Unavailable(Exception):
     """A map cannot be made here; the message says why."""
 
 
+def data_file(folder: Path | None, name: str) -> Path:
+    """Return the path of a file in the folder of data; Unavailable if it is not there."""
+    path = Path(name) if folder is None else folder / name
+    if folder is None or not path.is_file():
+        raise Unavailable(f"no file {path}; name its folder with --data")
+    return path
+
+
 class MapSpec(NamedTuple):
     """A line of the benchmark: how its map is made and what is to be reached."""
 
@@ -109,15 +117,13 @@ def _sheet(name: str, embed: Callable[[Array], Array], folder: Path | None) -> t
 
 
 def _mnist(embed: Callable[[Array], Array], folder: Path | None) -> tuple[Array, Array]:
-    X = _mnist_points(None if folder is None else folder / MNIST_FILE)
+    X = _mnist_points(data_file(folder, MNIST_FILE))
     return X, embed(X)
 
 
 @lru_cache(maxsize=1)
-def _mnist_points(path: Path | None) -> Array:
+def _mnist_points(path: Path) -> Array:
     """Random images, as 50 principal components; kept, for four maps want them."""
-    if path is None or not path.is_file():
-        raise Unavailable(f"no file {path or MNIST_FILE}; name its folder with --data")
     with np.load(path, allow_pickle=False) as file:
         images = file["X_train"]
     chosen = np.random.default_rng(0).choice(
@@ -128,8 +134,11 @@ def _mnist_points(path: Path | None) -> Array:
     return np.asarray(PCA(n_components, random_state=0).fit_transform(pixels))
 
 
-def _tsne(X: Array) -> Array:
-    with threadpool_limits(1):  # the same map on every number of cores
+def tsne(X: Array) -> Array:
+    """Return the t-SNE map, shape (n, 2)."""
+    # One thread, so that the map is the same on every number of cores. More would gain seconds
+    # on an idle machine and lose a minute on a busy one, where they wait for one another.
+    with threadpool_limits(1):
         return np.asarray(TSNE(random_state=0).fit_transform(X), dtype=np.float64)
 
 
@@ -156,7 +165,7 @@ _isomap_5d = partial(_isomap, n_components=5)
 MAPS: tuple[MapSpec, ...] = (
     MapSpec("sphere-900", "sphere, 900", SPHERE, 1e-5, partial(_sphere, 30), 0.15),
     MapSpec("sphere-2500", "sphere, 2500", SPHERE, 3e-6, partial(_sphere, 50), 0.2),
-    MapSpec("digits-tsne", "digits t-SNE", "tsne", 0.0255, partial(_digits, _tsne), 0.35),
+    MapSpec("digits-tsne", "digits t-SNE", "tsne", 0.0255, partial(_digits, tsne), 0.35),
     MapSpec("digits-umap", "digits UMAP", "umap", 0.0135, partial(_digits, _umap), 0.6),
     MapSpec("digits-isomap", "digits Isomap", "isomap", 0.081, partial(_digits, _isomap), 0.3),
     MapSpec(
@@ -177,7 +186,7 @@ MAPS: tuple[MapSpec, ...] = (
         "s-isomap", "s-curve Isomap", "isomap", 0.0031,
         partial(_sheet, "s_curve", _isomap_15), 0.45,
     ),
-    MapSpec("mnist-tsne", "MNIST t-SNE", "tsne", None, partial(_mnist, _tsne), 2.5),
+    MapSpec("mnist-tsne", "MNIST t-SNE", "tsne", None, partial(_mnist, tsne), 2.5),
     MapSpec("mnist-umap", "MNIST UMAP", "umap", None, partial(_mnist, _umap), 3.5),
     MapSpec("mnist-isomap", "MNIST Isomap", "isomap", None, partial(_mnist, _isomap_10), 3.0),
     MapSpec(

@@ -20,14 +20,9 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import KNeighborsRegressor, NearestNeighbors
 
-from outsample import (
-    GeometricHarmonics,
-    LaplacianPyramids,
-    MultiscaleExtension,
-    NystroemExtension,
-    PCAExtension,
-)
+import outsample
 from outsample.lab.demo import sphere_table as sphere
+from outsample.lab.methods import WEIGHTINGS, paper_weights
 
 Array = NDArray[np.float64]
 Place = Callable[[Array], Array]
@@ -188,32 +183,25 @@ def extenders(kind: str, step: float | None = None) -> list[Extender]:
     `kind` made the map: t-SNE and UMAP maps have placements of their own. `step` is that of the
     sphere's grid, on which the paper's radii depend.
     """
-    found = [Extender(METHOD, OURS, PCAExtension, "all defaults")]
-    for weighting in sphere.WEIGHTINGS:
-        fixed: dict[str, Any] = {
-            "weighting": weighting,
-            "order": 0,
-            "loss": "squared",
-            "n_neighbors": 15,
-        }
-        note = "order 0, squared loss, 15 neighbours"
-        if step is not None:
-            radii = {"radius": 2.3 * step, "tangent_radius": 1.5 * step, "curvature": 2}
-            fixed = {key: fixed[key] for key in ("weighting", "order", "loss")} | radii
-            note = "order 0, squared loss, radii 2.3 h and 1.5 h, c = 2"
-        found.append(Extender(f"paper: {weighting}", PAPER, partial(PCAExtension, **fixed), note))
+    found = [Extender(METHOD, OURS, outsample.PCAExtension, "all defaults")]
+    settings: dict[str, Any] = {"n_neighbors": 15} if step is None else sphere.radii(step)
+    near = "15 neighbours" if step is None else "radii 2.3 h and 1.5 h, c = 2"
+    note = f"order 0, squared loss, {near}"
+    for weighting in WEIGHTINGS:
+        paper = partial(paper_weights, weighting, **settings)
+        found.append(Extender(f"paper: {weighting}", PAPER, paper, note))
     kernels = {
-        "Nystroem": NystroemExtension,
-        "geometric harmonics": GeometricHarmonics,
-        "Laplacian pyramids": LaplacianPyramids,
-        "MSE": MultiscaleExtension,
+        "Nystroem": outsample.NystroemExtension,
+        "geometric harmonics": outsample.GeometricHarmonics,
+        "Laplacian pyramids": outsample.LaplacianPyramids,
+        "MSE": outsample.MultiscaleExtension,
     }
     for name, method in kernels.items():
         note = f"ours, all defaults; up to {KERNEL_ROWS} points"
         found.append(Extender(name, KERNEL, _peer(by_kernel_method, method=method), note))
     for k in (5, 15):
-        near = partial(KNeighborsRegressor, n_neighbors=k, weights="distance")
-        found.append(Extender(f"{k}-NN", PEER, near, "inverse-distance weights"))
+        nearest = partial(KNeighborsRegressor, n_neighbors=k, weights="distance")
+        found.append(Extender(f"{k}-NN", PEER, nearest, "inverse-distance weights"))
     found += [
         Extender("RBF thin plate", PEER, _peer(local_rbf, kernel="thin_plate_spline"),
                  "SciPy, 50 neighbours; linear term if columns are fewer than half"),

@@ -44,7 +44,7 @@ class DemoResult(NamedTuple):
     """What the demo found, and the page that shows it."""
 
     page: Path
-    sphere: list[sphere.SphereRow]
+    sphere: list[sphere.TableRow]
     digits: list[digits.DigitsRow]
     belonging: list[belonging.KindRow]
 
@@ -103,7 +103,7 @@ def ratio(error: float, base: float) -> str:
 
 
 def _page(
-    sphere_rows: list[sphere.SphereRow],
+    sphere_rows: list[sphere.TableRow],
     digits_rows: list[digits.DigitsRow],
     belonging_rows: list[belonging.KindRow],
     digits_map: digits.DigitsMap,
@@ -134,7 +134,7 @@ def _page(
 
 
 def _facts(
-    sphere_rows: list[sphere.SphereRow], digits_rows: list[digits.DigitsRow], data: digits.DigitsMap
+    sphere_rows: list[sphere.TableRow], digits_rows: list[digits.DigitsRow], data: digits.DigitsMap
 ) -> list[tuple[str, str]]:
     """Return the figures that stand at the top of the page."""
     reached, printed = sphere.met(sphere_rows)

@@ -10,13 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.manifold import TSNE
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from outsample import PCAExtension, plots
 from outsample.comparison.holdout import place
 from outsample.lab import datasets
-from outsample.lab.methods import DEFAULTS, REFERENCE, TITLES, errors, reference
+from outsample.lab.accuracy.maps import tsne
+from outsample.lab.methods import DEFAULTS, REFERENCE, TITLES, errors, paper_weights, reference
 from outsample.points import map_size
 from outsample.report.page import Picture, Section, Table
 
@@ -55,19 +54,15 @@ def embed(n_points: int | None = None) -> DigitsMap:
     X, labels = datasets.digits()
     X, labels = X[:n_points], labels[:n_points]
     start = perf_counter()
-    # One thread, so that the map is the same on every number of cores. More would gain seconds
-    # on an idle machine and lose a minute on a busy one, where they wait for one another.
-    with threadpool_limits(1):
-        Y = TSNE(random_state=0).fit_transform(X)
-    return DigitsMap(X, labels, Y.astype(np.float64), perf_counter() - start)
+    Y = tsne(X)
+    return DigitsMap(X, labels, Y, perf_counter() - start)
 
 
 def methods() -> dict[str, Any]:
     """Return the unfitted estimators of the table by name."""
     return {
         REFERENCE: reference(),
-        "distance": PCAExtension(weighting="distance", order=0, loss="squared", n_neighbors=15),
-        "tangent": PCAExtension(weighting="tangent", order=0, loss="squared", n_neighbors=15),
+        **{name: paper_weights(name, n_neighbors=15) for name in ("distance", "tangent")},
         DEFAULTS: PCAExtension(),
     }
 

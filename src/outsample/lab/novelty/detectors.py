@@ -25,7 +25,6 @@ OURS, PEER = "ours", "peer"
 NETWORKS = ("LUNAR",)
 """Detectors that need torch. PyOD's DIF is left out: it is dear, and scores depend on the batch."""
 JOINT = "all defaults; ranks new rows among training and new rows, so scores depend on the batch"
-NOTES = {"ECOD": JOINT, "COPOD": JOINT}
 
 
 class Detector(NamedTuple):
@@ -38,25 +37,18 @@ class Detector(NamedTuple):
 
 
 class Ours:
-    """The detector under test, with all defaults."""
+    """The detector under test, with all defaults: scores, and p-values too."""
 
     def __init__(self, seed: int) -> None:
         from outsample import NoveltyDetector
 
         self.detector: Any = NoveltyDetector()
+        self.score, self.p_values = self.detector.abnormality, self.detector.p_values
 
     def fit(self, X: Array) -> "Ours":
         """Learn what is normal."""
         self.detector.fit(X)
         return self
-
-    def score(self, X: Array) -> Array:
-        """Return how strange each row is."""
-        return np.asarray(self.detector.abnormality(X))
-
-    def p_values(self, X: Array) -> Array:
-        """Return the share of normal rows that are at least as strange."""
-        return np.asarray(self.detector.p_values(X))
 
 
 class Peer:
@@ -138,11 +130,12 @@ def _sklearn() -> list[Detector]:
 
 
 def _pyod() -> list[Detector]:
-    found = []
-    for name in ("ECOD", "COPOD", "KNN", "HBOS", "PCA", "KDE", "LUNAR"):
-        note = NOTES.get(name, "all defaults")
-        found.append(Detector(f"PyOD {name}", PEER, partial(_pyod_peer, name), note))
-    return found
+    names = ("ECOD", "COPOD", "KNN", "HBOS", "PCA", "KDE", "LUNAR")
+    notes = {"ECOD": JOINT, "COPOD": JOINT}
+    return [
+        Detector(f"PyOD {name}", PEER, partial(_pyod_peer, name), notes.get(name, "all defaults"))
+        for name in names
+    ]
 
 
 def _pyod_peer(name: str, seed: int) -> Peer:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from outsample import PCAExtension
+from outsample.lab.methods import paper_weights
 from outsample.lab.paper.sphere_orders import slope
 from outsample.lab.progress import Progress
 
@@ -128,9 +128,9 @@ def measure(setting: dict[str, int], n_queries: int, repeats: int) -> tuple[floa
     """
     X, Y, new = _data(setting, n_queries)
     k = min(setting["k"], len(X))
-    fitted = _tangent(k).fit(X, Y)
+    fitted = paper_weights("tangent", n_neighbors=k).fit(X, Y)
     return (
-        _best(lambda: _tangent(k).fit(X, Y), repeats),
+        _best(lambda: paper_weights("tangent", n_neighbors=k).fit(X, Y), repeats),
         _best(lambda: fitted.transform(new), repeats) / n_queries,
         _best(lambda: fitted.index_.nearest(new, k), repeats) / n_queries,
     )
@@ -139,15 +139,11 @@ def measure(setting: dict[str, int], n_queries: int, repeats: int) -> tuple[floa
 def compare_placing(n_queries: int, repeats: int) -> Placing:
     """Time ``place`` beside ``transform`` with the paper's tangent weights, on one thread."""
     X, Y, new = _data(TRAFFIC, n_queries)
-    fitted = _tangent(TRAFFIC["k"]).fit(X, Y)
+    fitted = paper_weights("tangent", n_neighbors=TRAFFIC["k"]).fit(X, Y)
     fitted.place(new[:2])  # compile before the clock runs
     steps = {"transform": fitted.transform, "place": fitted.place}
     seconds = {name: _best(partial(step, new), repeats) for name, step in steps.items()}
     return Placing(TRAFFIC, {name: time / n_queries for name, time in seconds.items()})
-
-
-def _tangent(k: int) -> PCAExtension:
-    return PCAExtension(n_neighbors=k, weighting="tangent", order=0, loss="squared")
 
 
 def _data(setting: dict[str, int], n_queries: int) -> tuple[Array, Array, Array]:

@@ -17,15 +17,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from outsample import (
-    DiffusionMaps,
-    GeometricHarmonics,
-    LaplacianPyramids,
-    MultiscaleExtension,
-    NystroemExtension,
-    PCAExtension,
-)
-from outsample.lab.methods import errors
+import outsample
+from outsample.lab import methods as named
+from outsample.lab.methods import WEIGHTINGS, errors, paper_weights
 from outsample.lab.novelty.splits import standardise
 from outsample.lab.progress import Progress
 from outsample.lab.traffic.days import Traffic, log_features
@@ -36,10 +30,7 @@ Array = NDArray[np.float64]
 AUTO = "auto"
 SIZES = (100, 200, 300, 400, 500, 600, 700, 750)
 N_POINTS, N_HIDDEN, N_COMPONENTS = 800, 50, 5
-TITLES = {
-    "distance": "Distance weights, Eq. 4.3",
-    "tangent": "Tangent weights, Eq. 4.5",
-    "local_tangent": "Tangent weights, per point",
+TITLES = named.TITLES | {
     AUTO: "PCAExtension(), all defaults",
     "nystroem": "Nyström",
     "mse": "MSE",
@@ -106,18 +97,14 @@ class ExtensionCurve(NamedTuple):
 
 def methods() -> dict[str, Any]:
     """Return the unfitted extensions by name."""
-    paper = {
-        name: PCAExtension(weighting=name, order=0, loss="squared")
-        for name in ("distance", "tangent", "local_tangent")
-    }
     return {
-        **paper,
-        AUTO: PCAExtension(),
-        "nystroem": NystroemExtension(),
-        "mse": MultiscaleExtension(),
-        "pyramids": LaplacianPyramids(stop="tolerance"),
-        "adaptive_pyramids": LaplacianPyramids(),
-        "harmonics": GeometricHarmonics(),
+        **{name: paper_weights(name) for name in WEIGHTINGS},
+        AUTO: outsample.PCAExtension(),
+        "nystroem": outsample.NystroemExtension(),
+        "mse": outsample.MultiscaleExtension(),
+        "pyramids": outsample.LaplacianPyramids(stop="tolerance"),
+        "adaptive_pyramids": outsample.LaplacianPyramids(),
+        "harmonics": outsample.GeometricHarmonics(),
     }
 
 
@@ -128,7 +115,7 @@ def embed(day: Traffic, n_points: int = N_POINTS) -> TrafficMap:
     training set nothing could be learned.
     """
     (X,) = standardise(log_features(day.X[~day.is_attack][:n_points]))
-    return TrafficMap(X, DiffusionMaps(n_components=N_COMPONENTS).fit_transform(X))
+    return TrafficMap(X, outsample.DiffusionMaps(n_components=N_COMPONENTS).fit_transform(X))
 
 
 def run(
@@ -187,13 +174,9 @@ def _trial(data: TrafficMap, size: int, n_hidden: int, repeat: int) -> tuple[Arr
         off = errors(fitted.transform(data.X[hidden]), data.Y[hidden])
         rows.append((off.mean(), np.median(off), perf_counter() - begin))
         if name == AUTO:
-            choice = _family(fitted.weighting_)
+            kind = fitted.weighting_  # without its numbers
+            choice = kind if isinstance(kind, str) else type(kind).__name__
     return np.array(rows), choice
-
-
-def _family(weighting: Any) -> str:
-    """Return the kind of a weighting without its numbers."""
-    return weighting if isinstance(weighting, str) else type(weighting).__name__
 
 
 def _winners(sizes: Sequence[int], curves: Sequence[Curve]) -> list[Winner]:

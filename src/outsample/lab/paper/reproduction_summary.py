@@ -6,11 +6,11 @@ for a terminal of 80 columns, and stand here a row a number.
 
 from typing import TYPE_CHECKING
 
+from outsample.lab.demo.sphere_table import TableRow
 from outsample.lab.paper.extension_curve import AUTO, ExtensionCurve
 from outsample.lab.paper.page.scores_section import score_table
 from outsample.lab.paper.page.wording import ABSENT
 from outsample.lab.paper.reproduction_results import Results
-from outsample.lab.paper.sphere_orders import TableRow
 from outsample.report.page import Table
 from outsample.report.terminal import terminal_table
 

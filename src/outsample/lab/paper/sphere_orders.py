@@ -15,6 +15,7 @@ from outsample import PCAExtension
 from outsample.lab.datasets import Sphere, random_angles, sphere_map
 from outsample.lab.datasets import sphere as sphere_grid
 from outsample.lab.demo import sphere_table as sphere
+from outsample.lab.demo.sphere_table import TableRow, met, table_row
 from outsample.lab.methods import TITLES, errors
 from outsample.lab.progress import Progress
 from outsample.trust.bounds import a_priori_bound
@@ -28,17 +29,6 @@ polynomial needs as many there too."""
 GRIDS = (10, 14, 20, 28, 40, 56, 80)
 PAPER_COLORS = {"distance": "yellow", "tangent": "red", "local_tangent": "black"}
 ORDER_TITLES = {1: "Distance weights, order 1", 2: "Distance weights, order 2"}
-
-
-class TableRow(NamedTuple):
-    """One line of Table 7.1, or below it."""
-
-    method: str
-    title: str
-    n_points: int
-    error: float  # Mean error of the new points, averaged over the seeds
-    spread: float  # Standard deviation of the mean error from seed to seed
-    paper: float | None  # The paper's mean error, None where the paper has no such row
 
 
 class Placed(NamedTuple):
@@ -129,22 +119,14 @@ def table(
     n_per_axis: Sequence[int] = (30, 50), n_new: int = 100, n_seeds: int = 8
 ) -> list[TableRow]:
     """Return Table 7.1: the reference, the paper's weightings, the defaults, orders 1 and 2."""
-    rows = []
+    rows: list[TableRow] = []
     for size in n_per_axis:
-        for row in sphere.run((size,), n_new, n_seeds):
-            rows.append(TableRow(row.method, TITLES[row.method], *row[1:]))
+        rows += sphere.run((size,), n_new, n_seeds)
         data = sphere_grid(size)
         for order, title in ORDER_TITLES.items():
-            means = _measure(polynomial(order, data.step), data, n_new, n_seeds)[0].mean(axis=1)
-            n, name = len(data.X), f"order {order}"
-            rows.append(TableRow(name, title, n, float(means.mean()), float(means.std()), None))
+            estimator = polynomial(order, data.step)
+            rows.append(table_row(f"order {order}", title, estimator, data, n_new, n_seeds))
     return rows
-
-
-def met(rows: Sequence[TableRow]) -> tuple[int, int]:
-    """Count the paper's numbers that are reached, and all it prints for these grids."""
-    printed = [(row.error, row.paper) for row in rows if row.paper is not None]
-    return sum(error <= paper for error, paper in printed), len(printed)
 
 
 def figure(n_per_axis: int = 30, n_new: int = 100, seed: int = 0) -> Figure:

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
-from outsample import DiffusionMaps, NoveltyDetector, NystroemExtension, PCAExtension
+from outsample import DiffusionMaps, NoveltyDetector, NystroemExtension
+from outsample.lab.methods import paper_weights
 from outsample.lab.novelty.splits import standardise
 from outsample.lab.progress import Progress
 from outsample.lab.traffic.days import Traffic, log_features, simulate_traffic
@@ -185,7 +186,7 @@ def _trial(name: str, title: str, day: Traffic, Y: Array, learned: Mask, new: Tr
     """Learn from some minutes of a map, place the new ones and score them."""
     X, X_new = standardise(log_features(day.X[learned]), log_features(new.X))
     images = Y[learned]
-    extension = PCAExtension(weighting="tangent", order=0, loss="squared").fit(X, images)
+    extension = paper_weights("tangent").fit(X, images)
     placed = extension.place(X_new)
     detector = NoveltyDetector(clone(extension)).fit(X, images)
     loud = loud_by_any_attack(new.n_attack)

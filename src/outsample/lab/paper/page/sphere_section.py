@@ -2,10 +2,10 @@
 
 import math
 
-from outsample import plots
+from outsample.lab.demo.sphere_table import TableRow, error_picture
 from outsample.lab.paper.page.viewer import Part, rotatable
 from outsample.lab.paper.page.wording import ABSENT, measured, number, percent, plural
-from outsample.lab.paper.sphere_orders import Convergence, Figure, Placed, SphereOrders, TableRow
+from outsample.lab.paper.sphere_orders import Convergence, Figure, Placed, SphereOrders
 from outsample.plots.canvas import BLUE, FAINT, GREEN, INK, ORANGE, VERMILLION
 from outsample.plots.curves import STYLES, Curve, curve_chart
 from outsample.plots.scenes import Layer, Scene
@@ -91,14 +91,8 @@ def _chart(found: SphereOrders, size: int) -> Picture:
     listed = [row for n in _sizes(found) for row in _rows(found, n)]
     every = [value for row in listed for value in (row.error, row.paper) if value]
     limits = 10 ** math.floor(math.log10(min(every))), 1.25 * max(every)
-    rows = _rows(found, size)
-    return Picture(
-        plots.error_chart(
-            [row.title for row in rows], [row.error for row in rows], [row.paper for row in rows],
-            title=f"Table 7.1, {size} training points", limits=limits,
-        ),
-        f"Mean errors of Table 7.1 for {size} training points, ours beside the paper's",
-    )  # fmt: skip
+    alt = f"Mean errors of Table 7.1 for {size} training points, ours beside the paper's"
+    return error_picture(_rows(found, size), f"Table 7.1, {size} training points", limits, alt)
 
 
 def _pictures(found: SphereOrders, drawing: bool) -> Part:
