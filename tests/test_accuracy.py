@@ -12,12 +12,13 @@ from threadpoolctl import threadpool_limits
 from outsample import plots
 from outsample.cli import main
 from outsample.comparison.holdout import ComparisonRow
-from outsample.lab import bench_files, datasets
+from outsample.lab import datasets
 from outsample.lab.accuracy import accuracy_bench, accuracy_page, maps, peers
 from outsample.lab.accuracy import errors as accuracy
 from outsample.lab.accuracy.map_result import MapResult, MapRow
 from outsample.lab.accuracy.maps import MapSpec, Unavailable
 from outsample.lab.environment import data_folder
+from outsample.plots import canvas
 
 
 def small_digits(folder):
@@ -104,7 +105,7 @@ def test_a_file_of_something_else_is_refused_in_one_line(tmp_path, text):
 
 def test_plain_bench_is_accuracy_and_quick_has_one_split(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(accuracy_bench, "QUICK", ("ball",))
-    monkeypatch.setattr(bench_files, "find_spec", lambda name: None)
+    monkeypatch.setattr(canvas, "find_spec", lambda name: None)
     found = accuracy_bench.run_accuracy(tmp_path, quick=True)
     assert [path.name for path in found.files] == ["accuracy.json", "accuracy.html"]
     told = json.loads(found.files[0].read_text())

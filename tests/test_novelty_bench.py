@@ -14,13 +14,13 @@ from click.testing import CliRunner
 import outsample
 from outsample import plots
 from outsample.cli import main
-from outsample.lab import bench_files
 from outsample.lab.accuracy.maps import Unavailable
 from outsample.lab.novelty import detectors, novelty_bench, splits, standings
 from outsample.lab.novelty import ranking as novelty
 from outsample.lab.novelty.detectors import OURS, PEER, Detector, Peer, mean_distance
 from outsample.lab.novelty.set_result import DetectorRow, SetResult
 from outsample.lab.novelty.splits import Source, Split, Trial
+from outsample.plots import canvas
 
 
 class Distance(Peer):
@@ -131,7 +131,7 @@ def test_the_page_is_drawn_again_from_the_results_alone(tiny, tmp_path, monkeypa
 
 
 def test_quick_has_one_seed_and_few_sets(tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(bench_files, "find_spec", lambda name: None)
+    monkeypatch.setattr(canvas, "find_spec", lambda name: None)
     invoke("--quick", "--out", tmp_path)
     told = json.loads((tmp_path / "novelty.json").read_text())
     assert told["seeds"] == [0] and [found["name"] for found in told["sets"]] == ["far", "lost"]

@@ -1,5 +1,6 @@
 """Ground of every picture: colours, fonts, figures without a window, and their files."""
 
+from importlib.util import find_spec
 from io import BytesIO
 from typing import Any
 
@@ -33,6 +34,11 @@ def legend(
         handles=marks, loc="lower center", bbox_to_anchor=(left, 0.0, 1 - left, 1), frameon=False,
         ncols=columns or len(marks), handletextpad=0.1, columnspacing=1.2, fontsize=9,
     )  # fmt: skip
+
+
+def can_draw() -> bool:
+    """Tell whether there is matplotlib to draw with."""
+    return find_spec("matplotlib") is not None
 
 
 def settings() -> Any:

@@ -130,12 +130,7 @@ def build_page(
     )
 
 
-def write_page(path: str | os.PathLike[str], html: str) -> Path:
-    """Write a page under a temporary name, then give it its own; return its absolute path."""
-    return write_file(path, html.encode("utf-8"))
-
-
-def write_file(path: str | os.PathLike[str], data: bytes) -> Path:
+def write_file(path: str | os.PathLike[str], data: str | bytes) -> Path:
     """Write a file under a temporary name, then give it its own; return its absolute path.
 
     Nobody ever reads half a file, and a failed run leaves the previous one as it was.
@@ -145,7 +140,7 @@ def write_file(path: str | os.PathLike[str], data: bytes) -> Path:
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
+            stream.write(data.encode() if isinstance(data, str) else data)
         os.chmod(name, 0o644)  # mkstemp gives nobody else a look; a page is for others too
         os.replace(name, target)
     except BaseException:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +11,8 @@ from outsample.lab.demo import digits_map as digits
 from outsample.lab.demo import sphere_table as sphere
 from outsample.lab.methods import DEFAULTS, REFERENCE, TITLES
 from outsample.lab.progress import Progress, Teller, step_by_step
-from outsample.report.page import Picture, Section, Table, build_page, check_writable, write_page
+from outsample.plots.canvas import can_draw
+from outsample.report.page import Picture, Section, Table, build_page, check_writable, write_file
 
 CODE = """from outsample import NoveltyDetector, PCAExtension
 
@@ -68,7 +68,7 @@ def run_demo(
     belonging_rows = belonging.run(digits_map.X)
     teller.part("page")(0.0, "pictures and page")
     html = _page(sphere_rows, digits_rows, belonging_rows, digits_map, size)
-    page = write_page(Path(out_dir) / "index.html", html)
+    page = write_file(Path(out_dir) / "index.html", html)
     teller.finish()
     return DemoResult(page, sphere_rows, digits_rows, belonging_rows)
 
@@ -113,7 +113,7 @@ def _page(
     best = sphere.best(sphere_rows, size.n_per_axis[0] ** 2)
     spheres = [sphere.example(m, size.n_per_axis[0], size.n_new) for m in (REFERENCE, best)]
     maps = [digits.example(digits_map, m) for m in (REFERENCE, DEFAULTS)]
-    drawing = find_spec("matplotlib") is not None
+    drawing = can_draw()
     note = "" if drawing else "Install outsample[plots] and run the demo again to see pictures. "
     return build_page(
         "New points on an old map",

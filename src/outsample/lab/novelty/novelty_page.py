@@ -4,10 +4,11 @@ import math
 from collections.abc import Sequence
 
 from outsample import plots
-from outsample.lab.bench_files import can_draw, settings_section
+from outsample.lab.bench_files import settings_section
 from outsample.lab.novelty.detectors import METHOD, OURS, PEER
 from outsample.lab.novelty.set_result import LEVEL, DetectorRow, NoveltyRun, SetResult
 from outsample.lab.novelty.standings import Group, Standing, grouped
+from outsample.plots.canvas import can_draw
 from outsample.report.page import Picture, Section, Table, build_page
 
 STANDING = ("Detector", "Mean rank", "Mean AUC", "Mean AP", "s a set", "sets")

@@ -97,7 +97,7 @@ def run_reproduction(
     seconds = perf_counter() - begin
     told = plain(found._replace(seconds=seconds))
     text = json.dumps(told, indent=1, allow_nan=False) + "\n"
-    files = [write_file(Path(out_dir) / "results.json", text.encode())]
+    files = [write_file(Path(out_dir) / "results.json", text)]
     results = restored(Results, told)  # so that a page drawn again from the file is the same
     files.append(write_report(out_dir, results))
     if progress is not None:

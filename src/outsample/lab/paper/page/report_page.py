@@ -1,7 +1,6 @@
 """The page as a whole: summary first, then the examples, then settings."""
 
 import os
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,8 @@ from outsample.lab.paper.page.viewer import Part, with_viewer
 from outsample.lab.paper.page.wording import number, percent, plural, together
 from outsample.lab.paper.reproduction_results import Data, Results
 from outsample.lab.paper.traffic_day import TrafficDay
-from outsample.report.page import Section, Table, build_page, write_page
+from outsample.plots.canvas import can_draw
+from outsample.report.page import Section, Table, build_page, write_file
 
 NAME = "report.html"
 SUFFIX = " (simulated traffic)"
@@ -25,12 +25,12 @@ def write_report(out_dir: str | os.PathLike[str], results: Results) -> Path:
 
     Without matplotlib it has no pictures, and says so.
     """
-    return write_page(Path(out_dir) / NAME, build_report(results))
+    return write_file(Path(out_dir) / NAME, build_report(results))
 
 
 def build_report(results: Results) -> str:
     """Return the page's HTML."""
-    drawing = find_spec("matplotlib") is not None
+    drawing = can_draw()
     suffix = SUFFIX if results.data.simulated else ""
     parts = [
         Part(_summary(results)),
@@ -62,7 +62,7 @@ def _facts(results: Results) -> list[tuple[str, str]]:
     ]  # fmt: skip
     trial = results.traffic_day.trials[0]
     score = score_of(trial, "abnormality")
-    if score is not None and score.auc_loud is not None:
+    if score.auc_loud is not None:
         loud = plural(int(trial.loud.sum()), "loud minute")
         words = (
             f"area under the ROC curve, abnormality, {loud} of {trial.day}; all labelled"
@@ -100,8 +100,7 @@ def _areas(found: TrafficDay) -> Table:
     names = [(one.name, short_title(one)) for one in found.trials[0].scores]
     rows = []
     for trial in found.trials:
-        scores = [score_of(trial, name) for name, _ in names]
-        areas = [number(None if one is None else one.auc_loud) for one in scores]
+        areas = [number(score_of(trial, name).auc_loud) for name, _ in names]
         rows.append([trial.title, str(trial.loud.sum()), *areas])
     return Table(
         ["New minutes", "Loud", *(title for _, title in names)],

@@ -22,8 +22,7 @@ def score_part(trial: Trial, first: bool, suffix: str, drawing: bool) -> Part:
         " or, with Eq. 2.4, to the letter; both are here."
     )
     words = [*([paper] if first else []), _score_reading(trial)]
-    score = score_of(trial, "dispersion")
-    if score is not None and (zeros := int(np.sum(score.values == 0))):
+    if zeros := int(np.sum(score_of(trial, "dispersion").values == 0)):
         words.append(
             f"{zeros} of the new minutes have m(x) = 0, as it is for a minute that equals one"
             " that was learned; on a logarithmic scale they stand at its lower end."

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from outsample.lab.paper.page.minute_labels import Kinds, kinds_of, labels_of
 from outsample.lab.paper.page.scores_section import score_part
-from outsample.lab.paper.page.viewer import Part, rotatable
+from outsample.lab.paper.page.viewer import Part, turning_part
 from outsample.lab.paper.page.wording import ABSENT, number, percent
 from outsample.lab.paper.traffic_day import TrafficDay, Trial
 from outsample.plots.canvas import BLUE, ORANGE, PURPLE, SKY, VERMILLION
@@ -25,9 +25,8 @@ def traffic_parts(found: TrafficDay, suffix: str, drawing: bool) -> list[Part]:
     """Return the sections of Fig. 7.4 to 7.6; `suffix` says in titles if data are simulated."""
     parts = [_map_part(found, suffix, drawing)]
     for at, trial in enumerate(found.trials):
-        first = at == 0
-        parts.append(_placed_part(found, trial, at, first, suffix, drawing))
-        parts.append(score_part(trial, first, suffix, drawing))
+        parts.append(_placed_part(found, trial, at, suffix, drawing))
+        parts.append(score_part(trial, at == 0, suffix, drawing))
     return parts
 
 
@@ -62,13 +61,10 @@ def _map_part(found: TrafficDay, suffix: str, drawing: bool) -> Part:
         turn=TURN,
     )
     caption = f"A point a minute; numbers count the minutes of {day.day} from 0."
-    picture = rotatable(scene, alt, caption)
-    return Part(Section(heading, words, pictures=[picture]), {alt: scene})
+    return turning_part(heading, words, {alt: scene}, [caption])
 
 
-def _placed_part(
-    found: TrafficDay, trial: Trial, at: int, first: bool, suffix: str, drawing: bool
-) -> Part:
+def _placed_part(found: TrafficDay, trial: Trial, at: int, suffix: str, drawing: bool) -> Part:
     """Show where both extensions put the new minutes."""
     kinds, labels = kinds_of(trial), labels_of(trial.times, trial.attacks)
     paper = (
@@ -77,7 +73,7 @@ def _placed_part(
         " marked red."
     )
     words = [
-        *([paper] if first else []),
+        *([paper] if at == 0 else []),
         f"Here: {trial.title}. {trial.n_training} minutes were learned"
         f" ({trial.trained_on}), {len(trial.times)} new ones placed, with"
         f" {trial.n_neighbors} neighbours for tangent weights. {len(kinds.loud)} new minutes"
@@ -104,11 +100,11 @@ def _placed_part(
         )
         for name, images in placed.items()
     }
-    pictures = [
-        rotatable(scene, alt, f"The paper's {side} image. Both have one box and turn together.")
-        for side, (alt, scene) in zip(("left", "right"), scenes.items(), strict=True)
+    captions = [
+        f"The paper's {side} image. Both have one box and turn together."
+        for side in ("left", "right")
     ]
-    return Part(Section(heading, words, pictures=pictures), scenes)
+    return turning_part(heading, words, scenes, captions)
 
 
 def _placed_reading(trial: Trial, loud: list[int], labels: list[str]) -> str:
