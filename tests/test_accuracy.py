@@ -3,6 +3,7 @@
 import json
 import sys
 import types
+from functools import partial
 
 import numpy as np
 import pytest
@@ -252,20 +253,20 @@ def test_maps_are_made():
         assert Y.shape == (60, 2) and Y.dtype == np.float64 and np.isfinite(Y).all()
     assert maps._isomap_5d(X).shape == (60, 5)
     for name in ("swiss_roll", "s_curve"):
-        X, Y = maps._sheet(name, lambda X: X[:, :2], None)
+        X, Y = maps._made(partial(maps._sheet, name), lambda X: X[:, :2], None)
         assert X.shape == (5000, 3) and Y.shape == (5000, 2)
-    assert len(maps._sphere(8, None)[0]) == 64 and len(maps._digits(len, None)[0]) == 1797
+    assert len(maps._sphere(8, None)[0]) == 64 and len(maps._digits(None)) == 1797
 
 
 def test_mnist_is_read_from_the_folder_or_missed(tmp_path):
     with pytest.raises(Unavailable, match="no file"):
-        maps._mnist(len, tmp_path)
+        maps._mnist(tmp_path)
     with pytest.raises(Unavailable, match=r"embedding/mnist\.npz; name its folder with --data"):
-        maps._mnist(len, None)
+        maps._mnist(None)
     (tmp_path / "embedding").mkdir()
     images = np.random.default_rng(0).integers(0, 255, (80, 784), dtype=np.uint8)
     np.savez(tmp_path / "embedding" / "mnist.npz", X_train=images)
-    X, n = maps._mnist(len, tmp_path)
+    X, n = maps._made(maps._mnist, len, tmp_path)
     assert X.shape == (80, 50) and n == 80
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from outsample.lab.json_records import restored
-from outsample.lab.paper.page import write_report
+from outsample.lab.paper.page.report_page import write_report
 from outsample.lab.paper.page.wording import ABSENT, measured, number
 from outsample.lab.paper.reproduction_results import Results
 from outsample.plots import canvas

@@ -80,7 +80,7 @@ def _load(path: Path) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    if "allow_pickle" in str(error) or "pickle" in str(error).lower():
+    if "pickle" in str(error).lower():
         return "not a plain array of numbers (objects, or a damaged file)"
     return f"damaged ({str(error).strip() or type(error).__name__})"
 
@@ -123,7 +123,8 @@ def _read_parquet(path: Path, array: str) -> Any:
 def _read_text(path: Path, array: str) -> Any:
     try:
         with open(path, encoding="utf-8-sig", newline="") as stream:
-            first = next((line for line in stream if line.strip()), "")
+            numbered = ((at, line) for at, line in enumerate(stream) if line.strip())
+            before, first = next(numbered, (0, ""))  # empty lines before the first that is not
     except UnicodeDecodeError:
         raise ValueError(f"{path}: is not text in UTF-8") from None
     delimiter = max(DELIMITERS, key=first.count)
@@ -136,17 +137,11 @@ def _read_text(path: Path, array: str) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an empty file is refused by its shape
             return np.loadtxt(
-                path, delimiter=separator, skiprows=_lines_before(path) + heading, ndmin=2,
+                path, delimiter=separator, skiprows=before + heading, ndmin=2,
                 comments=None, quotechar='"', usecols=columns, encoding="utf-8-sig",
             )  # fmt: skip
     except (ValueError, UnicodeDecodeError) as error:
         raise ValueError(_first_fault(path, separator, heading, unnamed, error)) from None
-
-
-def _lines_before(path: Path) -> int:
-    """Count the empty lines before the first that is not."""
-    with open(path, encoding="utf-8-sig") as stream:
-        return next((at for at, line in enumerate(stream) if line.strip()), 0)
 
 
 def _split(line: str, delimiter: str | None) -> list[str]:

@@ -55,6 +55,23 @@ class Bench(NamedTuple, Generic[Run]):
         return Benchmark(self.tables(run), run.seconds, files)
 
 
+def chosen_by_name(
+    what: str, listed: Sequence[Any], names: Sequence[str], called: Callable[[Any], set[str]],
+    fold: Callable[[str], str] = str,
+) -> list[Any]:  # fmt: skip
+    """Return those with these names, or else beginnings of names; all if no name is given."""
+    known, kept = {each.name: called(each) for each in listed}, set()
+    for name in names:
+        asked = fold(name)
+        found = {at for at, words in known.items() if asked in words} or {
+            at for at, words in known.items() if any(word.startswith(asked) for word in words)
+        }
+        if not found:
+            raise ValueError(f"there is no {what} {name!r}; the {what}s are: {', '.join(known)}")
+        kept |= found
+    return [each for each in listed if not names or each.name in kept]
+
+
 def fields_of(kind: Any, told: dict[str, Any]) -> dict[str, Any]:
     """Return what is told of a record's own fields, without the figures that follow from them."""
     return {name: told[name] for name in kind._fields if name in told}

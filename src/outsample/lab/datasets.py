@@ -83,27 +83,13 @@ def digits() -> Digits:
     return Digits(np.asarray(X, dtype=np.float64), np.asarray(labels, dtype=np.int64))
 
 
-def _constant(images: Array, rng: np.random.Generator) -> Array:
-    return np.repeat(rng.random((len(images), 1)), images.shape[1], axis=1)
-
-
-def _times_ten(images: Array, rng: np.random.Generator) -> Array:
-    return 10 * images
-
-
-def _noise(images: Array, rng: np.random.Generator) -> Array:
-    return rng.random(images.shape)
-
-
-def _permuted(images: Array, rng: np.random.Generator) -> Array:
-    return rng.permuted(images, axis=1)
-
-
+# Images that nobody wrote, made of real ones: one grey value, an image ten times too bright,
+# noise, an image's pixels shuffled.
 JUNK_KINDS: dict[str, Callable[[Array, np.random.Generator], Array]] = {
-    "constant": _constant,
-    "times-10": _times_ten,
-    "noise": _noise,
-    "permuted": _permuted,
+    "constant": lambda images, rng: np.repeat(
+        rng.random((len(images), 1)), images.shape[1], axis=1
+    ),
+    "times-10": lambda images, rng: 10 * images,
+    "noise": lambda images, rng: rng.random(images.shape),
+    "permuted": lambda images, rng: rng.permuted(images, axis=1),
 }
-"""Images that nobody wrote, made of real ones: one grey value, an image ten times too bright,
-noise, an image's pixels shuffled."""

@@ -69,11 +69,9 @@ def svg(figure: Any) -> bytes:
 
 
 def png(figure: Any, dpi: int = 170) -> bytes:
-    """Return the figure as a PNG file of at most 256 colours.
-
-    A palette is not seen where a few colours stand on white, and makes the file three times
-    smaller.
-    """
+    """Return the figure as a PNG file of at most 256 colours."""
+    # A palette is not seen where a few colours stand on white, and makes the file three times
+    # smaller.
     from PIL import Image
 
     stream, small = BytesIO(), BytesIO()

@@ -20,6 +20,7 @@ from outsample.plots.canvas import (
     svg,
 )
 
+# Colour, line and marker of curve after curve; no two differ by colour alone.
 STYLES: tuple[tuple[str, str, str], ...] = (
     (BLUE, "-", "o"),
     (VERMILLION, "-", "s"),
@@ -32,8 +33,6 @@ STYLES: tuple[tuple[str, str, str], ...] = (
     ("#8a7d00", "--", "D"),
     (FAINT, ":", "v"),
 )
-"""Colour, line and marker of curve after curve; no two differ by colour alone."""
-
 WIDTH = 4.9  # Inches. Narrow, so that words stay legible on a phone.
 LETTER = 0.074  # Inches that a letter of a curve's name takes
 
@@ -45,8 +44,7 @@ class Curve(NamedTuple):
     x: ArrayLike
     y: ArrayLike
     style: tuple[str, str, str]  # Colour, line and marker, as in `STYLES`
-    spread: ArrayLike | None = None
-    """Half the height of the band around the line; it ends at half the line below."""
+    spread: ArrayLike | None = None  # Half the height of its band, that ends at half the line below
     strong: bool = False  # Whether to draw it thicker, in front of the others
 
 

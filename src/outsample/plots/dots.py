@@ -34,10 +34,8 @@ def error_chart(
     title: str = "",
     limits: tuple[float, float] | None = None,
 ) -> bytes:
-    """Draw mean errors as dots on a log scale, the published number beside ours, as SVG.
-
-    `limits` are the ends of the scale, to make two charts comparable.
-    """
+    """Draw mean errors as dots on a log scale, the published number beside ours, as SVG."""
+    # `limits` are the ends of the scale, to make two charts comparable.
     with settings():
         height = 1.35 + 0.36 * len(labels)
         figure = new_figure(5.6, height, title)
@@ -116,10 +114,8 @@ class AreaGroup(NamedTuple):
 
 
 def area_chart(groups: Sequence[AreaGroup], name: str, *, title: str = "") -> bytes:
-    """Draw areas under the ROC curve of many detectors, two columns of groups, as PNG.
-
-    The groups run down the first column, then down the second; `name` is our detector's.
-    """
+    """Draw areas under the ROC curve of many detectors, two columns of groups, as PNG."""
+    # The groups run down the first column, then down the second; `name` is our detector's.
     columns = _columns(groups)
     inner = max(sum(map(_height, column)) for column in columns)
     bottom = 0.85

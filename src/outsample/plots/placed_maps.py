@@ -85,10 +85,8 @@ def error_map(Y: Array, hidden: Mask, placed: Array, size: float, *, title: str 
 
 
 def hero(digits: tuple[Array, Labels, Mask, Array], sphere: tuple[Array, Array, Array]) -> bytes:
-    """Draw the head of a page, 1600 pixels wide, as PNG: the digits beside the sphere.
-
-    The parts are the arguments of `placed_map` and of `placed_sphere`.
-    """
+    """Draw the head of a page, 1600 pixels wide, as PNG: the digits beside the sphere."""
+    # The parts are the arguments of `placed_map` and of `placed_sphere`.
     with settings():
         hidden = digits[2]
         figure = new_figure(10.0, 5.2)

@@ -45,8 +45,7 @@ class Scene(NamedTuple):
     turn: float = 0.6
     tilt: float = 0.35  # Where it is first seen from, in radians
     group: str = ""  # Pictures of one group turn together
-    around: ArrayLike | None = None
-    """Points that the box holds, shape (n, 3); those of the layers by default."""
+    around: ArrayLike | None = None  # Points that the box holds, (n, 3); by default of the layers
 
 
 def scene_data(scene: Scene) -> dict[str, Any]:

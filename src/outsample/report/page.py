@@ -131,10 +131,8 @@ def build_page(
 
 
 def write_file(path: str | os.PathLike[str], data: str | bytes) -> Path:
-    """Write a file under a temporary name, then give it its own; return its absolute path.
-
-    Nobody ever reads half a file, and a failed run leaves the previous one as it was.
-    """
+    """Write a file under a temporary name, then give it its own; return its absolute path."""
+    # Nobody ever reads half a file, and a failed run leaves the previous one as it was.
     target = Path(path).absolute()
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")

@@ -36,11 +36,9 @@ def run_accuracy(
     progress: Progress | None = None,
     show: Callable[[str, Table | None], None] | None = None,
 ) -> Benchmark:
-    """Measure, and write ``accuracy.json``, ``accuracy.png`` and ``accuracy.html``.
-
-    `quick` takes three small maps, unless others are named, and one split; `show` gets a title
-    and a table of each map as soon as it is measured.
-    """
+    """Measure, and write ``accuracy.json``, ``accuracy.png`` and ``accuracy.html``."""
+    # `quick` takes three small maps, unless others are named, and one split; `show` gets a title
+    # and a table of each map as soon as it is measured.
     maps = accuracy.select(names or (QUICK if quick else ()))
     check_writable(out_dir)
     seeds = (0,) if quick else (0, 1, 2)

@@ -17,6 +17,7 @@ from outsample.comparison.holdout import Case, measure
 from outsample.lab.accuracy.map_result import MapResult, MapRow
 from outsample.lab.accuracy.maps import MAPS, SPHERE, MapSpec, Unavailable, cases
 from outsample.lab.accuracy.peers import OURS, Extender, extenders
+from outsample.lab.bench_files import chosen_by_name
 from outsample.lab.progress import Progress, Teller
 from outsample.points import map_size
 
@@ -27,15 +28,7 @@ def select(names: Sequence[str]) -> list[MapSpec]:
     >>> [spec.name for spec in select(["sphere", "digits-umap"])]
     ['sphere-900', 'sphere-2500', 'digits-umap']
     """
-    for name in names:
-        if not any(spec.name.startswith(name) for spec in MAPS):
-            known = ", ".join(spec.name for spec in MAPS)
-            raise ValueError(f"there is no map {name!r}; the maps are: {known}")
-    exact = {spec.name for spec in MAPS} & set(names)
-    starts = tuple(name for name in names if name not in exact)
-    return [
-        spec for spec in MAPS if not names or spec.name in exact or spec.name.startswith(starts)
-    ]
+    return chosen_by_name("map", MAPS, names, lambda spec: {spec.name})
 
 
 def run(
@@ -45,10 +38,8 @@ def run(
     progress: Progress | None = None,
     on_map: Callable[[MapResult], None] | None = None,
 ) -> list[MapResult]:
-    """Measure every extension on every map, a random split for each seed.
-
-    Maps that need a data file are skipped without its folder; `on_map` gets each result at once.
-    """
+    """Measure every extension on every map, a random split for each seed."""
+    # Maps that need a data file are skipped without its folder; `on_map` gets each result at once.
     teller, found = Teller(progress, {spec.name: spec.minutes for spec in maps}), []
     for spec in maps:
         found.append(run_map(spec, seeds, folder, teller.part(spec.name)))

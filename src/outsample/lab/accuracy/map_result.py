@@ -27,8 +27,7 @@ class MapResult(NamedTuple):
     n_columns: int = 0
     n_components: int = 0
     map_seconds: float = 0.0
-    coverage: float | None = None
-    """Share of hidden points within the error bar of PCAExtension(), which promises 90 %."""
+    coverage: float | None = None  # Share of hidden points within our error bars; 90 % are promised
     chosen: tuple[str, ...] = ()  # What PCAExtension() chose, split by split
     skipped: str = ""
 

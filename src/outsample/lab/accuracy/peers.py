@@ -30,8 +30,7 @@ Place = Callable[[Array], Array]
 METHOD = "PCAExtension()"
 OURS, PAPER, KERNEL, PEER = "ours", "paper", "kernel", "peer"
 
-TUNING_ROWS, LIKELIHOOD_ROWS = 1000, 500
-"""Hyper-parameters are chosen on at most so many rows: kernel ridge, Gaussian process."""
+TUNING_ROWS, LIKELIHOOD_ROWS = 1000, 500  # Most rows to tune kernel ridge, a Gaussian process
 KERNEL_ROWS = 2000  # Our kernel methods are measured on maps of at most so many training points
 PROCESS_ROWS = 4000  # A Gaussian process of scikit-learn takes at most so many rows
 
@@ -40,8 +39,7 @@ class Extender(NamedTuple):
     """A line of the table before it is measured."""
 
     name: str
-    family: str
-    """`OURS`, `PAPER`, `KERNEL` (the other systems of the paper, as we have them) or `PEER`."""
+    family: str  # `OURS`, `PAPER`, `KERNEL` (our version of the paper's other systems) or `PEER`
     build: Callable[[], Any]  # Return a new, unfitted extension
     note: str = ""  # Settings and limits
 
@@ -70,10 +68,8 @@ def local_rbf(X: Array, Y: Array, kernel: str, neighbors: int = 50) -> Place:
 
 
 def gaussian_process(X: Array, Y: Array) -> Place:
-    """Gaussian-process regression, the extension of Barkan, Weill and Averbuch (2016).
-
-    Length and noise are chosen by likelihood on some rows; then all it can take are factored.
-    """
+    """Gaussian-process regression, the extension of Barkan, Weill and Averbuch (2016)."""
+    # Length and noise are chosen by likelihood on some rows; then all it can take are factored.
     order = np.random.default_rng(0).permutation(len(X))
     some, all_rows = order[:LIKELIHOOD_ROWS], order[:PROCESS_ROWS]
     length = np.sqrt(median_squared_distance(X))
@@ -116,10 +112,8 @@ def ridge_errors(X: Array, Y: Array, gamma: float) -> list[tuple[float, float]]:
 
 
 def barycentric(X: Array, Y: Array, n_neighbors: int = 10, reg: float = 1e-3) -> Place:
-    """Weights that rebuild a point from its neighbours, used on their images.
-
-    What ``transform`` of scikit-learn's locally linear embedding does.
-    """
+    """Weights that rebuild a point from its neighbours, used on their images."""
+    # What ``transform`` of scikit-learn's locally linear embedding does.
     index = NearestNeighbors(n_neighbors=n_neighbors).fit(X)
 
     def place(new: Array) -> Array:
@@ -178,11 +172,9 @@ def missing(X: Array, Y: Array, package: str) -> Place:
 
 
 def extenders(kind: str, step: float | None = None) -> list[Extender]:
-    """Return a map's lines: ours with all defaults, the paper's weightings, our kernels, others.
-
-    `kind` made the map: t-SNE and UMAP maps have placements of their own. `step` is that of the
-    sphere's grid, on which the paper's radii depend.
-    """
+    """Return a map's lines: ours with all defaults, the paper's weightings, our kernels, others."""
+    # `kind` made the map: t-SNE and UMAP maps have placements of their own. `step` is that of the
+    # sphere's grid, on which the paper's radii depend.
     found = [Extender(METHOD, OURS, outsample.PCAExtension, "all defaults")]
     settings: dict[str, Any] = {"n_neighbors": 15} if step is None else sphere.radii(step)
     near = "15 neighbours" if step is None else "radii 2.3 h and 1.5 h, c = 2"

@@ -25,6 +25,7 @@ from outsample.lab.methods import (
 )
 from outsample.report.page import Picture, Section, Table
 
+# Mean errors printed in Table 7.1, by weighting and number of training points.
 PAPER: dict[tuple[str, int], float] = {
     ("distance", 900): 1.04e-2,
     ("tangent", 900): 8.08e-3,
@@ -33,10 +34,7 @@ PAPER: dict[tuple[str, int], float] = {
     ("tangent", 2500): 4.45e-3,
     ("local_tangent", 2500): 3.17e-3,
 }
-"""Mean errors printed in Table 7.1, by weighting and number of training points."""
-
-MAGNIFY = 5
-"""Errors on the sphere are drawn this much longer; at their own length nobody would see them."""
+MAGNIFY = 5  # Errors on the sphere are drawn so much longer; else nobody would see them
 
 
 class TableRow(NamedTuple):
@@ -57,8 +55,7 @@ class SphereExample(NamedTuple):
     training: NDArray[np.float64]  # Images of the grid, shape (n, 3)
     truth: NDArray[np.float64]  # True images of the new points, shape (q, 3)
     placed: NDArray[np.float64]  # Where the method put them
-    bound: NDArray[np.float64] | None
-    """The method's own bound of each error; None for methods that have none."""
+    bound: NDArray[np.float64] | None  # Its own bound of each error, if the method has one
 
     @property
     def errors(self) -> NDArray[np.float64]:

@@ -22,8 +22,8 @@ Score = Callable[[Array], Array]
 METHOD = "NoveltyDetector()"
 OURS, PEER = "ours", "peer"
 
+# Detectors that need torch. PyOD's DIF is left out: it is dear, and scores depend on the batch.
 NETWORKS = ("LUNAR",)
-"""Detectors that need torch. PyOD's DIF is left out: it is dear, and scores depend on the batch."""
 JOINT = "all defaults; ranks new rows among training and new rows, so scores depend on the batch"
 
 

@@ -65,11 +65,9 @@ def run_novelty(
     progress: Progress | None = None,
     show: Callable[[str, Table | None], None] | None = None,
 ) -> Benchmark:
-    """Measure, and write ``novelty.json``, ``novelty.png`` and ``novelty.html``.
-
-    `quick` takes a few small sets, unless others are named, and one seed; `listed` names
-    detectors; `show` gets a title and a table of each set as soon as it is measured.
-    """
+    """Measure, and write ``novelty.json``, ``novelty.png`` and ``novelty.html``."""
+    # `quick` takes a few small sets, unless others are named, and one seed; `listed` names
+    # detectors; `show` gets a title and a table of each set as soon as it is measured.
     sources, lines = novelty.select(names or (QUICK if quick else ())), detectors(listed)
     check_writable(out_dir)
     seeds = (0,) if quick else (0, 1, 2)

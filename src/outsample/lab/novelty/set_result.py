@@ -21,8 +21,7 @@ class DetectorRow(NamedTuple):
     precision_of_seeds: tuple[float, ...] = ()  # Average precision, seed by seed
     seconds: float = math.nan  # To learn and to rank, the mean of the seeds
     failure: str = ""
-    auc_of_parts: tuple[float, ...] = ()
-    """Area under the ROC curve of each part, such as a day; the mean of the seeds."""
+    auc_of_parts: tuple[float, ...] = ()  # Of each part, such as a day; the mean of the seeds
 
     @property
     def auc(self) -> float:
@@ -45,8 +44,7 @@ class Alarms(NamedTuple):
 
     strange: float
     normal: float  # The rate of false alarms; `level` is promised for rows like the training rows
-    loud: float | None = None
-    """Of minutes of traffic that no detector should miss; None without any."""
+    loud: float | None = None  # Of minutes of traffic that no detector should miss, if any
     normal_beside_loud: float | None = None  # Of normal minutes, on the days with loud ones
     n_loud: int = 0
     level: float = LEVEL

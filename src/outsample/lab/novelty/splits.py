@@ -34,12 +34,12 @@ GROUPS = {
     FRESH: "Sets unseen while the score was made",
 }
 
+# At most so many rows to learn from, so many new ones, and so many new images of MNIST.
 TRAINING_ROWS, NEW_ROWS, IMAGES = 5000, 10_000, 5000
-"""At most so many rows to learn from, so many new ones, and so many new images of MNIST."""
 JUNK_ROWS = 500  # So many of each kind
 QUIET_DAYS, SIMULATED_QUIET = ("1998-06-11", "1998-06-16"), "simulated-1"
+# Days on which one attack runs in nearly every minute: left out.
 FLOODED = ("1998-07-24", "1998-07-27", "1998-07-29", "1998-07-30", "1998-07-31")
-"""Days on which one attack runs in nearly every minute: left out."""
 FEWEST_MINUTES = 3  # A day counts if it has so many minutes of either kind
 
 
@@ -82,10 +82,7 @@ def half(normal: Array, rng: np.random.Generator, n_rows: int) -> tuple[Array, A
 def thin(
     normal: Array, strange: Array, rng: np.random.Generator, n_rows: int
 ) -> tuple[Array, Mask]:
-    """Join new rows of both classes, normal ones first; if more than `n_rows`, thin both alike.
-
-    Returns the rows, shape (q, D), and which are strange, shape (q,).
-    """
+    """Join new rows, normal first, thinned alike to `n_rows`: (q, D), and which are strange."""
     rate = min(1.0, n_rows / (len(normal) + len(strange)))
     kept = []
     for rows in (normal, strange):
@@ -95,10 +92,8 @@ def thin(
 
 
 def standardise(X: Array, *others: Array) -> tuple[Array, ...]:
-    """Shift and scale all columns by mean and deviation of the training rows X.
-
-    A column that is constant in the training rows is 0 everywhere.
-    """
+    """Shift and scale all columns by mean and deviation of the training rows X."""
+    # A column that is constant in the training rows is 0 everywhere.
     mean, spread = X.mean(axis=0), X.std(axis=0)
     constant = spread <= 1e-12 * np.maximum(1.0, np.abs(mean))
     scale = np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, spread))

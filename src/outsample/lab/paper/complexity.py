@@ -70,8 +70,7 @@ STATEMENT = (
 class Growth(NamedTuple):
     """Seconds against one letter."""
 
-    step: str
-    """``"fit"`` (all points), ``"place"`` (one point) or ``"search"`` (its neighbours alone)."""
+    step: str  # "fit" (all points), "place" (one point) or "search" (its neighbours alone)
     letter: str  # ``"n"``, ``"k"``, ``"d"`` or ``"D"``
     values: list[int]
     seconds: Array
@@ -85,8 +84,7 @@ class Placing(NamedTuple):
     """What the certificates cost: ``place`` beside ``transform``, a point each."""
 
     setting: dict[str, int]
-    seconds: dict[str, float]
-    """Of ``transform``, the coordinates alone, and of ``place``, all of a `Placement`."""
+    seconds: dict[str, float]  # Of "transform", coordinates alone, and "place", a whole Placement
 
 
 class Complexity(NamedTuple):
@@ -122,10 +120,8 @@ def run(scales: Scales = FULL, progress: Progress | None = None) -> Complexity:
 
 
 def measure(setting: dict[str, int], n_queries: int, repeats: int) -> tuple[float, float, float]:
-    """Return the seconds to fit, to place a point, and to find its neighbours, on one thread.
-
-    With the paper's tangent weights; `setting` gives n, k, d and D, the best of `repeats` counts.
-    """
+    """Return the seconds to fit, to place a point, and to find its neighbours, on one thread."""
+    # With the paper's tangent weights; `setting` gives n, k, d and D, the best of `repeats` counts.
     X, Y, new = _data(setting, n_queries)
     k = min(setting["k"], len(X))
     fitted = paper_weights("tangent", n_neighbors=k).fit(X, Y)

@@ -38,9 +38,9 @@ TITLES = named.TITLES | {
     "adaptive_pyramids": "Laplacian pyramids, auto-adaptive",
     "harmonics": "Geometric harmonics",
 }
+# The four methods of the paper's figure; its pyramids are called auto-adaptive and described
+# with a tolerance, so both are here.
 IN_PAPER = ("tangent", "nystroem", "mse", "adaptive_pyramids")
-"""The four methods of the paper's figure; its pyramids are called auto-adaptive and described
-with a tolerance, so both are here."""
 
 
 class TrafficMap(NamedTuple):
@@ -109,11 +109,9 @@ def methods() -> dict[str, Any]:
 
 
 def embed(day: Traffic, n_points: int = N_POINTS) -> TrafficMap:
-    """Make the diffusion map of a day's first normal minutes.
-
-    The first ones, since at night one minute is like another: of hidden points with a twin in the
-    training set nothing could be learned.
-    """
+    """Make the diffusion map of a day's first normal minutes."""
+    # The first ones, since at night one minute is like another: of hidden points with a twin in the
+    # training set nothing could be learned.
     (X,) = standardise(log_features(day.X[~day.is_attack][:n_points]))
     return TrafficMap(X, outsample.DiffusionMaps(n_components=N_COMPONENTS).fit_transform(X))
 
@@ -126,10 +124,8 @@ def run(
     n_workers: int = 1,
     progress: Progress | None = None,
 ) -> ExtensionCurve:
-    """Measure every extension at every size, `n_workers` of the repetitions at a time.
-
-    A repetition is a random choice of hidden points, and of training sets beside them.
-    """
+    """Measure every extension at every size, `n_workers` of the repetitions at a time."""
+    # A repetition is a random choice of hidden points, and of training sets beside them.
     scale, names = map_size(data.Y), list(methods())
     found = np.empty((n_repeats, len(sizes), len(names), 3))
     chosen: list[dict[str, int]] = [{} for _ in sizes]
@@ -161,10 +157,8 @@ def run(
 
 
 def _trial(data: TrafficMap, size: int, n_hidden: int, repeat: int) -> tuple[Array, str]:
-    """Hide some points, fit every method to some others; errors, seconds, and auto's choice.
-
-    A repetition hides the same points at every size, and its training sets are nested.
-    """
+    """Hide some points, fit every method to some others; errors, seconds, and auto's choice."""
+    # A repetition hides the same points at every size, and its training sets are nested.
     order = np.random.default_rng(repeat).permutation(len(data.X))
     hidden, known = order[:n_hidden], order[n_hidden : n_hidden + size]
     rows, choice = [], ""

@@ -23,9 +23,9 @@ from outsample.trust.bounds import a_priori_bound
 Array = NDArray[np.float64]
 
 LIPSCHITZ = 1.0  # K of the sphere's map: a step of one radian never moves the image by more
+# The ball of Table 7.1 in grid steps; so many points are in it away from the border, and a
+# polynomial needs as many there too.
 RADIUS, NEIGHBORS = 2.3, 16
-"""The ball of Table 7.1 in grid steps; so many points are in it away from the border, and a
-polynomial needs as many there too."""
 GRIDS = (10, 14, 20, 28, 40, 56, 80)
 PAPER_COLORS = {"distance": "yellow", "tangent": "red", "local_tangent": "black"}
 ORDER_TITLES = {1: "Distance weights, order 1", 2: "Distance weights, order 2"}
@@ -79,8 +79,7 @@ class SphereOrders(NamedTuple):
     """Everything about the sphere."""
 
     table: list[TableRow]
-    met: tuple[int, int]
-    """How many of the paper's numbers are reached, and how many it prints for these grids."""
+    met: tuple[int, int]  # How many of the paper's numbers are reached, of those for these grids
     figure: Figure
     convergence: Convergence
     seconds: float = 0.0
@@ -93,11 +92,9 @@ def run(
     n_seeds: int = 8,
     progress: Progress | None = None,
 ) -> SphereOrders:
-    """Measure the table, place the figure's points, and follow errors from grid to grid.
-
-    `n_per_axis` are the grids of the table, the first is also the figure's; `grids` those of the
-    convergence; `n_seeds` draws of `n_new` points each.
-    """
+    """Measure the table, place the figure's points, and follow errors from grid to grid."""
+    # `n_per_axis` are the grids of the table, the first is also the figure's; `grids` those of the
+    # convergence; `n_seeds` draws of `n_new` points each.
     tell = progress or (lambda share, what: None)
     tell(0.0, "sphere: Table 7.1")
     rows = table(n_per_axis, n_new, n_seeds)

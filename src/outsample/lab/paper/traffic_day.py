@@ -34,8 +34,7 @@ MAP_DAY, NEW_DAY = "1998-07-20", "1998-07-22"
 SIMULATED_MAP_DAY, SIMULATED_NEW_DAY = "simulated-2", "simulated-3"
 N_COMPONENTS = 5
 N_NAMED = 5  # Most abnormal minutes that are named
-PAPER_LABELLED, PAPER_MEAN = 2.72e-7, 6.21e-10
-"""m(x) of the paper's labelled point #51, and the mean of the other new points."""
+PAPER_LABELLED, PAPER_MEAN = 2.72e-7, 6.21e-10  # m(x) of its point #51, mean of the other new ones
 TITLES = {
     "residual": "m(x), Eq. 2.9 as the minimised objective",
     "dispersion": "m(x), Eq. 2.9 with Eq. 2.4 to the letter",
@@ -50,8 +49,7 @@ class FeatureCheck(NamedTuple):
     names: list[str]
     built_from: str  # ``"connections"``, ``"ready table"`` or ``"simulated connections"``
     n_minutes: int  # Minutes that were built
-    max_difference: float | None
-    """Largest difference of any feature from the ready table; None without one of the two."""
+    max_difference: float | None  # Largest of any feature from the ready table, if both are there
     labels_agree: bool | None  # Whether attacks and their counts are the same in both
     seconds: float
 
@@ -96,8 +94,7 @@ class Score(NamedTuple):
     top: list[Minute]  # The strangest minutes
     labelled: list[Minute]  # The loud minutes, or where there are none, all labelled ones
     best_ratio: float | None  # Largest score of a labelled minute over the mean
-    best_squared_ratio: float | None
-    """The same for the squares, since the paper does not say whether it took the root."""
+    best_squared_ratio: float | None  # Of the squares: the paper does not say if it took the root
     paper_labelled: float | None
     paper_mean: float | None
     paper_ratio: float | None  # What the paper prints for its point #51
@@ -127,17 +124,15 @@ class TrafficDay(NamedTuple):
     simulated: bool
     loud_connections: int
     map: DayMap
+    # The new day; the map's day with half of its normal minutes kept back; the new day again,
+    # by all minutes of the map's day, its attacks too, as the paper has it.
     trials: list[Trial]
-    """The new day; the map's day with half of its normal minutes kept back; the new day again,
-    by all minutes of the map's day, its attacks too, as the paper has it."""
     seconds: float = 0.0
 
 
 def load_days(folder: Path | None = None) -> Source:
-    """Build the features of both days from the connections, and compare with the ready table.
-
-    Without a folder, or without files in its ``darpa98/``, both days are simulated.
-    """
+    """Build the features of both days from the connections, and compare with the ready table."""
+    # Without a folder, or without files in its ``darpa98/``, both days are simulated.
     begin = perf_counter()
     raw, ready = (
         None if folder is None else Path(folder, "darpa98", name)

@@ -25,11 +25,9 @@ class Traffic(NamedTuple):
 
     days: Strings  # Capture day, ``"1998-07-20"`` or ``"simulated-1"``, shape (q,)
     minutes: Ints  # Minute within the day, from 0 at the day's first connection, shape (q,)
-    times: Strings
-    """The minute itself, ``"1998-07-20T08:00"``; a simulated day has no date, only its name."""
+    times: Strings  # The minute itself, "1998-07-20T08:00"; a simulated day has only its name
     X: Array  # Counts and entropies as they are, columns in the order of `FEATURES`, shape (q, 14)
-    attacks: Strings
-    """``"name:count"`` joined by ``";"``, most frequent first; empty if none, shape (q,)."""
+    attacks: Strings  # "name:count" joined by ";", most frequent first; empty if none, shape (q,)
     n_attack: Ints  # Connections of the minute that belong to an attack, shape (q,)
     simulated: bool  # Whether the simulator made it
 

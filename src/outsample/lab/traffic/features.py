@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+# Stamp (a minute number; a day is `DAY_LENGTH` of them), source, destination, label, how many.
 Connection = tuple[int, str, str, str, int]
-"""Stamp (a minute number; a day is `DAY_LENGTH` of them), source, destination, label, how many."""
-
 FEATURES = (
     "n_conn", "n_src", "n_dst", "n_pair", "max_conn_per_src", "max_conn_per_dst",
     "max_conn_per_pair", "max_fanout", "max_fanin", "src_entropy", "dst_entropy", "n_inbound",

@@ -21,10 +21,8 @@ SUFFIX = " (simulated traffic)"
 
 
 def write_report(out_dir: str | os.PathLike[str], results: Results) -> Path:
-    """Write ``report.html``, one file that needs nothing else, into a folder made if missing.
-
-    Without matplotlib it has no pictures, and says so.
-    """
+    """Write ``report.html``, one file that needs nothing else, into a folder made if missing."""
+    # Without matplotlib it has no pictures, and says so.
     return write_file(Path(out_dir) / NAME, build_report(results))
 
 

@@ -80,17 +80,15 @@ def score_table(trial: Trial) -> Table:
 def _top_table(trial: Trial) -> Table:
     """Name the strangest minutes by each score."""
     lines = max((len(one.top) for one in trial.scores), default=0)
-    rows = [
-        [str(at + 1), *(_named(one.top[at]) if at < len(one.top) else ABSENT
-                        for one in trial.scores)]
-        for at in range(lines)
-    ]  # fmt: skip
+
+    def named(top: list[Minute], at: int) -> str:
+        if at >= len(top):
+            return ABSENT
+        return label(top[at].row, top[at].time, top[at].attack or "no label")
+
+    rows = [[str(at + 1), *(named(one.top, at) for one in trial.scores)] for at in range(lines)]
     header = ["Rank", *map(short_title, trial.scores)]
     return Table(header, rows, "The strangest new minutes by each score: number, time, attack.")
-
-
-def _named(minute: Minute) -> str:
-    return label(minute.row, minute.time, minute.attack or "no label")
 
 
 def _score_chart(trial: Trial, suffix: str) -> Picture:

@@ -11,11 +11,10 @@ from outsample.plots.curves import STYLES, Curve, curve_chart
 from outsample.plots.scenes import Layer, Scene
 from outsample.report.page import Picture, Section, Table
 
-MAGNIFY = 5.0
-"""Errors are drawn this much longer at first; at their own length nobody would see them."""
+MAGNIFY = 5.0  # Errors are drawn so much longer at first; else nobody would see them
 GROUND = "#a9cbe6"
+# The paper's colours, yellow made darker for a white ground, each with a shape of its own.
 MARKS = {"yellow": (ORANGE, "circle"), "red": (VERMILLION, "square"), "black": (INK, "triangle")}
-"""The paper's colours, yellow made darker for a white ground, each with a shape of its own."""
 
 
 def sphere_parts(found: SphereOrders, drawing: bool) -> list[Part]:
