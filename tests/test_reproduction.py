@@ -104,7 +104,7 @@ def test_simulated_traffic_is_called_so(whole):
     assert data.simulated and "imulated" in data.notice
     assert data.map_day.startswith("simulated") and data.new_day.startswith("simulated")
     assert "not public" in data.not_public
-    titles = [str(table.title) for table in summary_tables(whole.results)]
+    titles = [title for title, _ in summary_tables(whole.results)]
     assert ["simulated" in title for title in titles] == [False, True, True, True, True]
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from outsample.lab.json_records import restored
 from outsample.lab.paper.page.report_page import write_report
-from outsample.lab.paper.page.wording import ABSENT, measured, number
 from outsample.lab.paper.reproduction_results import Results
+from outsample.lab.wording import ABSENT, measured, number
 from outsample.plots import canvas
 from outsample.plots.curves import STYLES, Curve, curve_chart, spaced
 from outsample.plots.scenes import Layer, Scene, scene_data, scene_picture

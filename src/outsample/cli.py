@@ -16,8 +16,6 @@ from outsample.report.terminal import shown_progress as _progress
 from outsample.report.terminal import terminal_table
 
 if TYPE_CHECKING:
-    from rich.table import Table as RichTable
-
     from outsample.lab.bench_files import Bench
     from outsample.report.page import Table
 
@@ -63,7 +61,7 @@ def demo(out: str, quick: bool) -> None:
     with _plain_errors(out), _progress() as progress:
         result = run_demo(out, QUICK if quick else FULL, progress)
     for titled in demo_tables(result):
-        _print(terminal_table(*titled))
+        _show(*titled)
     click.echo(f"Report: {result.page}")
 
 
@@ -97,8 +95,7 @@ def compare(points: str, map_: str | None, out: str | None, splits: int, seed: i
             )  # fmt: skip
             progress(1.0, "done")
         if sys.stdout.isatty():
-            title = "Hold-out errors over the size of the map"
-            _print(terminal_table(title, comparison_table(rows)))
+            _show("Hold-out errors over the size of the map", comparison_table(rows))
         else:
             click.echo(str(rows))
         if out is not None:
@@ -201,8 +198,8 @@ def reproduce(data: str | None, out: str, quick: bool, results_file: str | None)
             found = draw_again(results_file, out) if results_file else run_reproduction(
                 out, folder=data_folder(data), size=QUICK if quick else FULL, progress=progress
             )  # fmt: skip
-        for table in summary_tables(found.results):
-            _print(table)
+        for titled in summary_tables(found.results):
+            _show(*titled)
         if found.results.data.notice:
             click.echo(found.results.data.notice)
         _show_files(found.seconds, found.files)
@@ -222,17 +219,15 @@ def _plain_errors(out: str | None) -> Iterator[None]:
 
 def _show(title: str, table: Table | None) -> None:
     """Print a table under its title, or the title alone."""
-    click.echo(title) if table is None else _print(terminal_table(title, table))
+    from rich.console import Console
+
+    if table is None:
+        click.echo(title)
+    else:  # colours and line drawing only where the output can show them
+        Console().print(terminal_table(title, table))
 
 
 def _show_files(seconds: float, files: Sequence[Path]) -> None:
     click.echo(f"{seconds:.0f} s")
     for path in files:
         click.echo(f"Wrote {path}")
-
-
-def _print(table: RichTable) -> None:
-    """Print a table; colours and line drawing only where the output can show them."""
-    from rich.console import Console
-
-    Console().print(table)

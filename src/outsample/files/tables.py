@@ -29,7 +29,7 @@ def read_table(path: str | os.PathLike[str], array: str = "X") -> np.ndarray:
     """
     path = Path(path)
     readers = {
-        ".npy": _read_npy,
+        ".npy": lambda path, array: _load(path),
         ".npz": _read_npz,
         ".csv": _read_text,
         ".tsv": _read_text,
@@ -85,10 +85,6 @@ def _reason(error: Exception) -> str:
     return f"damaged ({str(error).strip() or type(error).__name__})"
 
 
-def _read_npy(path: Path, array: str) -> Any:
-    return _load(path)
-
-
 def _read_npz(path: Path, array: str) -> Any:
     file = _load(path)
     if not hasattr(file, "files"):
@@ -130,7 +126,8 @@ def _read_text(path: Path, array: str) -> Any:
     delimiter = max(DELIMITERS, key=first.count)
     separator = delimiter if delimiter in first else None  # None: blanks
     cells = _split(first, separator)
-    heading = _is_heading(cells)
+    counted = len(cells) > 1 and cells == [str(at) for at in range(len(cells))]
+    heading = counted or any(_number(cell) is None for cell in cells)
     unnamed = heading and len(cells) > 1 and not cells[0].strip()
     columns = range(1, len(cells)) if unnamed else None
     try:
@@ -147,11 +144,6 @@ def _read_text(path: Path, array: str) -> Any:
 def _split(line: str, delimiter: str | None) -> list[str]:
     line = line.strip("\r\n")
     return line.split() if delimiter is None else next(csv.reader([line], delimiter=delimiter), [])
-
-
-def _is_heading(cells: list[str]) -> bool:
-    counted = [str(at) for at in range(len(cells))]
-    return any(_number(cell) is None for cell in cells) or (len(cells) > 1 and cells == counted)
 
 
 def _number(cell: str) -> float | None:

@@ -27,6 +27,11 @@ def paper_weights(weighting: str, **settings: Any) -> PCAExtension:
     return PCAExtension(weighting=weighting, order=0, loss="squared", **settings)
 
 
+def paper_weightings(**settings: Any) -> dict[str, PCAExtension]:
+    """Return the paper's three, by name."""
+    return {name: paper_weights(name, **settings) for name in WEIGHTINGS}
+
+
 def reference() -> KNeighborsRegressor:
     """Return the rival of every experiment: what people write when they have no library."""
     return KNeighborsRegressor(n_neighbors=15, weights="distance")

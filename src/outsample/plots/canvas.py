@@ -1,12 +1,11 @@
-"""Ground of every picture: colours, fonts, figures without a window, and their files."""
+"""Ground of every picture: fonts, figures without a window, legends, and their files."""
 
 from importlib.util import find_spec
 from io import BytesIO
 from typing import Any
 
-ORANGE, SKY, GREEN = "#E69F00", "#56B4E9", "#009E73"
-BLUE, VERMILLION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
-INK, FAINT, PALE = "#1f2933", "#5b6672", "#c9ced6"
+from outsample.plots.colours import FAINT, INK, PALE
+
 SETTINGS = {
     "font.size": 10,
     "font.family": "DejaVu Sans",  # comes with matplotlib, so pictures are alike everywhere

@@ -6,19 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from outsample.plots.canvas import (
-    BLUE,
-    FAINT,
-    GREEN,
-    ORANGE,
-    PALE,
-    PURPLE,
-    SKY,
-    VERMILLION,
-    new_figure,
-    settings,
-    svg,
-)
+from outsample.plots.canvas import new_figure, settings, svg
+from outsample.plots.colours import BLUE, FAINT, GREEN, ORANGE, PALE, PURPLE, SKY, VERMILLION
 
 # Colour, line and marker of curve after curve; no two differ by colour alone.
 STYLES: tuple[tuple[str, str, str], ...] = (

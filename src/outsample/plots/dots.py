@@ -5,18 +5,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from outsample.plots.canvas import (
-    BLUE,
-    FAINT,
-    INK,
-    ORANGE,
-    PALE,
-    legend,
-    new_figure,
-    png,
-    settings,
-    svg,
-)
+from outsample.plots.canvas import legend, new_figure, png, settings, svg
+from outsample.plots.colours import BLUE, FAINT, INK, ORANGE, PALE
 
 if TYPE_CHECKING:
     from outsample.comparison.holdout import ComparisonRow

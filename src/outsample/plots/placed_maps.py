@@ -5,20 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from outsample.plots.canvas import (
-    BLUE,
-    GREEN,
-    INK,
-    ORANGE,
-    PALE,
-    PURPLE,
-    SKY,
-    VERMILLION,
-    legend,
-    new_figure,
-    png,
-    settings,
-)
+from outsample.plots.canvas import legend, new_figure, png, settings
+from outsample.plots.colours import BLUE, GREEN, INK, ORANGE, PALE, PURPLE, SKY, VERMILLION
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from outsample.plots.canvas import FAINT, INK, legend, new_figure, png, settings
+from outsample.plots.canvas import legend, new_figure, png, settings
+from outsample.plots.colours import FAINT, INK
 
 MARKERS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "^"}
 FINEST = 5  # Significant digits of a coordinate in the data: more than a screen can show
@@ -116,14 +117,6 @@ def _rounded(values: ArrayLike | None) -> list[list[float]] | None:
     return [[float(f"{value:.{FINEST}g}") for value in row] for row in _points(values)]
 
 
-def _magnified(layer: Layer, magnify: float) -> NDArray[np.float64]:
-    points = _points(layer.points)
-    if layer.origins is None:
-        return points
-    origins = _points(layer.origins)
-    return origins + magnify * (points - origins)
-
-
 class _Box(NamedTuple):
     """Shift and scale that bring all points near the cube from -1 to 1, and half their box."""
 
@@ -177,16 +170,18 @@ def _draw(axes: Any, scene: Scene, layers: Sequence[Layer], box: _Box) -> None:
     """Draw the points, far ones first and paler, then the words of the named ones."""
     from matplotlib.collections import LineCollection
 
-    spots = [_project(scene, box.fit(_magnified(layer, scene.magnify))) for layer in layers]
-    for layer, seen in zip(layers, spots, strict=True):
+    spots = []
+    for layer in layers:
+        seen = _project(scene, box.fit(_points(layer.points)))
         if layer.origins is not None:
-            starts = _project(scene, box.fit(_points(layer.origins)))
+            origins = _points(layer.origins)
+            longer = origins + scene.magnify * (_points(layer.points) - origins)
+            starts, seen = (_project(scene, box.fit(ends)) for ends in (origins, longer))
             lines = np.stack([starts, seen], axis=1)[:, :, :2]
-            axes.add_collection(
-                LineCollection(
-                    list(lines), colors=layer.colour, linewidths=0.9, alpha=0.7, zorder=2.5
-                )
-            )
+            drawn = LineCollection(list(lines), colors=layer.colour, linewidths=0.9, alpha=0.7)
+            drawn.set_zorder(2.5)
+            axes.add_collection(drawn)
+        spots.append(seen)
         for places in _slices(seen[:, 2]):
             depth = float(seen[places, 2].mean())
             axes.scatter(

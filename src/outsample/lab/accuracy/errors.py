@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from outsample.comparison.holdout import Case, measure
 from outsample.lab.accuracy.map_result import MapResult, MapRow
 from outsample.lab.accuracy.maps import MAPS, SPHERE, MapSpec, Unavailable, cases
-from outsample.lab.accuracy.peers import OURS, Extender, extenders
+from outsample.lab.accuracy.peers import OURS, extenders
 from outsample.lab.bench_files import chosen_by_name
 from outsample.lab.progress import Progress, Teller
 from outsample.points import map_size
@@ -69,7 +69,9 @@ def run_map(spec: MapSpec, seeds: Sequence[int], folder: Path | None, tell: Prog
     rows = []
     for at, extender in enumerate(listed):
         tell(0.2 + 0.8 * at / len(listed), f"{spec.title}: {extender.name}")
-        rows.append(_row(extender, splits, size, judge))
+        on_case = judge if extender.family == OURS else None
+        result = measure(extender.name, extender.build, splits, size, on_case)
+        rows.append(MapRow(result, extender.family, extender.note))
     rows.sort(key=lambda row: (bool(row.result.failure), row.result.error))
     return told._replace(
         rows=rows,
@@ -77,15 +79,9 @@ def run_map(spec: MapSpec, seeds: Sequence[int], folder: Path | None, tell: Prog
         n_columns=X.shape[1],
         n_components=Y.shape[1],
         map_seconds=seconds,
-        coverage=judge.coverage,
+        coverage=float(np.mean(judge.shares)) if judge.shares else None,
         chosen=tuple(judge.chosen),
     )
-
-
-def _row(extender: Extender, splits: Sequence[Case], size: float, judge: "_Judge") -> MapRow:
-    on_case = judge if extender.family == OURS else None
-    result = measure(extender.name, extender.build, splits, size, on_case)
-    return MapRow(result, extender.family, extender.note)
 
 
 class _Judge:
@@ -94,7 +90,7 @@ class _Judge:
     def __init__(self, size: float) -> None:
         self.size = size
         self.chosen: list[str] = []
-        self.shares: list[float] = []
+        self.shares: list[float] = []  # Of the points within their bar
 
     def __call__(self, fitted: Any, case: Case, errors: NDArray[np.float64]) -> None:
         self.chosen.append(
@@ -103,8 +99,3 @@ class _Judge:
         )
         bars = fitted.place(case.X_new).error_bar
         self.shares.append(float((errors * self.size <= bars).mean()))
-
-    @property
-    def coverage(self) -> float | None:
-        """Mean share of points within their bar; None before any was seen."""
-        return float(np.mean(self.shares)) if self.shares else None

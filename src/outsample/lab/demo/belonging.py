@@ -44,19 +44,16 @@ def run(X: NDArray[np.float64], seed: int = 0) -> list[KindRow]:
     detector = NoveltyDetector(alpha=ALPHA).fit(X[~hidden])
     rng = np.random.default_rng(seed)
     images = {NEW: X[hidden]} | {kind: make(X[hidden], rng) for kind, make in JUNK_KINDS.items()}
-    normal = detector.abnormality(X[hidden])
-    return [_row(detector, kind, batch, normal) for kind, batch in images.items()]
-
-
-def _row(
-    detector: NoveltyDetector, kind: str, images: NDArray[np.float64], normal: NDArray[np.float64]
-) -> KindRow:
-    p, area = detector.p_values(images), None
-    if kind != NEW:
-        scores = np.concatenate([normal, detector.abnormality(images)])
-        labels = np.repeat([0, 1], [len(normal), len(images)])
-        area = float(roc_auc_score(labels, scores))
-    return KindRow(kind, len(images), float((p <= ALPHA).mean()), float(np.median(p)), area)
+    normal, rows = detector.abnormality(X[hidden]), []
+    for kind, batch in images.items():
+        p, area = detector.p_values(batch), None
+        if kind != NEW:
+            scores = np.concatenate([normal, detector.abnormality(batch)])
+            labels = np.repeat([0, 1], [len(normal), len(batch)])
+            area = float(roc_auc_score(labels, scores))
+        flagged = float((p <= ALPHA).mean())
+        rows.append(KindRow(kind, len(batch), flagged, float(np.median(p)), area))
+    return rows
 
 
 def flagged_table(rows: Sequence[KindRow]) -> Table:

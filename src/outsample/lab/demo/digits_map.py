@@ -75,12 +75,11 @@ def split(n: int, seed: int) -> NDArray[np.bool_]:
 
 
 def run(
-    digits_map: DigitsMap | None = None,
+    data: DigitsMap,
     seeds: Sequence[int] = (0, 1, 2),
     on_row: Callable[[DigitsRow], None] | None = None,
 ) -> list[DigitsRow]:
     """Measure the reference, the paper's weightings and the defaults over random splits."""
-    data = embed() if digits_map is None else digits_map
     rows = []
     for name, estimator in methods().items():
         rows.append(_row(name, estimator, data, seeds))
@@ -151,22 +150,13 @@ def section(
 
 def _pictures(data: DigitsMap, examples: Sequence[DigitsExample]) -> list[Picture]:
     """Draw for each example the placed points, then the same coloured by error."""
-    by_class = [
-        Picture(
-            plots.placed_map(data.Y, data.labels, one.hidden, one.placed, title=TITLES[one.method]),
-            f"Map of the digits with hidden points placed by: {TITLES[one.method]}",
-            "Lines lead from the placed point to the true place.",
-        )
-        for one in examples
-    ]
-    size = map_size(data.Y)
-    by_error = [
-        Picture(
-            plots.error_map(
-                data.Y, one.hidden, one.placed, size, title=f"{TITLES[one.method]}: errors"
-            ),
-            f"The same points coloured by their error: {TITLES[one.method]}",
-        )
-        for one in examples
-    ]
+    by_class, by_error, size = [], [], map_size(data.Y)
+    for one in examples:
+        title, shown = TITLES[one.method], (one.hidden, one.placed)
+        words = f"Map of the digits with hidden points placed by: {title}"
+        drawn = plots.placed_map(data.Y, data.labels, *shown, title=title)
+        lines = "Lines lead from the placed point to the true place."
+        by_class.append(Picture(drawn, words, lines))
+        drawn = plots.error_map(data.Y, *shown, size, title=f"{title}: errors")
+        by_error.append(Picture(drawn, f"The same points coloured by their error: {title}"))
     return by_class + by_error

@@ -14,15 +14,7 @@ from numpy.typing import NDArray
 from outsample import PCAExtension, plots
 from outsample.comparison.holdout import place
 from outsample.lab.datasets import Sphere, random_angles, sphere, sphere_map
-from outsample.lab.methods import (
-    DEFAULTS,
-    REFERENCE,
-    TITLES,
-    WEIGHTINGS,
-    errors,
-    paper_weights,
-    reference,
-)
+from outsample.lab.methods import DEFAULTS, REFERENCE, TITLES, errors, paper_weightings, reference
 from outsample.report.page import Picture, Section, Table
 
 # Mean errors printed in Table 7.1, by weighting and number of training points.
@@ -70,7 +62,7 @@ def radii(step: float) -> dict[str, float]:
 
 def methods(step: float) -> dict[str, Any]:
     """Return the unfitted estimators of the table by name, for a grid of this step."""
-    paper = {name: paper_weights(name, **radii(step)) for name in WEIGHTINGS}
+    paper = paper_weightings(**radii(step))
     return {REFERENCE: reference(), **paper, DEFAULTS: PCAExtension()}
 
 

@@ -104,7 +104,11 @@ def detectors(names: Sequence[str] = ()) -> list[Detector]:
     >>> [detector.name for detector in detectors(["10-NN distance", "NoveltyDetector()"])]
     ['NoveltyDetector()', '10-NN distance']
     """
-    found = [Detector(METHOD, OURS, Ours), *_sklearn(), *_pyod()]
+    notes = {"ECOD": JOINT, "COPOD": JOINT}
+    found = [Detector(METHOD, OURS, Ours), *_sklearn()]
+    for name in ("ECOD", "COPOD", "KNN", "HBOS", "PCA", "KDE", "LUNAR"):
+        note = notes.get(name, "all defaults")
+        found.append(Detector(f"PyOD {name}", PEER, partial(_pyod_peer, name), note))
     for name in names:
         if name not in (known := [detector.name for detector in found]):
             raise ValueError(f"there is no detector {name!r}; there are: {', '.join(known)}")
@@ -126,15 +130,6 @@ def _sklearn() -> list[Detector]:
         Detector("LocalOutlierFactor", PEER, factor, "novelty=True"),
         Detector("IsolationForest", PEER, forest),
         Detector("OneClassSVM", PEER, machine),
-    ]
-
-
-def _pyod() -> list[Detector]:
-    names = ("ECOD", "COPOD", "KNN", "HBOS", "PCA", "KDE", "LUNAR")
-    notes = {"ECOD": JOINT, "COPOD": JOINT}
-    return [
-        Detector(f"PyOD {name}", PEER, partial(_pyod_peer, name), notes.get(name, "all defaults"))
-        for name in names
     ]
 
 

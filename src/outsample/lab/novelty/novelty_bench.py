@@ -10,14 +10,9 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from outsample.lab.bench_files import EXACT, Bench, Benchmark, PathLike, fields_of
 from outsample.lab.environment import versions
 from outsample.lab.json_records import plain, restored
+from outsample.lab.novelty import novelty_page
 from outsample.lab.novelty import ranking as novelty
 from outsample.lab.novelty.detectors import detectors
-from outsample.lab.novelty.novelty_page import (
-    area_picture,
-    novelty_page,
-    set_report,
-    standing_tables,
-)
 from outsample.lab.novelty.set_result import DetectorRow, NoveltyRun, SetResult
 from outsample.lab.novelty.splits import FLOODED, IMAGES, JUNK_ROWS, NEW_ROWS, QUICK, TRAINING_ROWS
 from outsample.lab.novelty.standings import grouped
@@ -71,7 +66,7 @@ def run_novelty(
     sources, lines = novelty.select(names or (QUICK if quick else ())), detectors(listed)
     check_writable(out_dir)
     seeds = (0,) if quick else (0, 1, 2)
-    on_set = None if show is None else lambda result: show(*set_report(result))
+    on_set = None if show is None else lambda result: show(*novelty_page.set_report(result))
     begin = perf_counter()
     with threadpool_limits(1):  # ours runs on one thread too, so that times compare
         sets = novelty.run(sources, seeds, folder, listed=lines, progress=progress, on_set=on_set)
@@ -130,6 +125,6 @@ def _told_row(row: DetectorRow) -> dict[str, Any]:
 
 NOVELTY = Bench(
     "novelty", run_novelty, told_run, restored_run,
-    tables=lambda run: standing_tables(run.sets),
-    picture=lambda run: area_picture(run.sets), page=novelty_page,
+    tables=lambda run: novelty_page.standing_tables(run.sets),
+    picture=lambda run: novelty_page.area_picture(run.sets), page=novelty_page.novelty_page,
 )  # fmt: skip

@@ -136,11 +136,7 @@ def _coil(folder: Path | None, seed: int) -> Images:
         return file["X"] / float(file["scale"]), file["y"].astype(np.int64)
 
 
-IMAGE_SETS: dict[str, Callable[[Path | None, int], Images]] = {
-    "digits": _digits,
-    "mnist": _some_mnist,
-    "coil": _coil,
-}
+IMAGE_SETS = {"digits": _digits, "mnist": _some_mnist, "coil": _coil}
 
 
 def _new_class(name: str, held_out: int, folder: Path | None, seed: int) -> Split:

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import outsample
 from outsample.lab import methods as named
-from outsample.lab.methods import WEIGHTINGS, errors, paper_weights
+from outsample.lab.methods import errors, paper_weightings
 from outsample.lab.novelty.splits import standardise
 from outsample.lab.progress import Progress
 from outsample.lab.traffic.days import Traffic, log_features
@@ -98,7 +98,7 @@ class ExtensionCurve(NamedTuple):
 def methods() -> dict[str, Any]:
     """Return the unfitted extensions by name."""
     return {
-        **{name: paper_weights(name) for name in WEIGHTINGS},
+        **paper_weightings(),
         AUTO: outsample.PCAExtension(),
         "nystroem": outsample.NystroemExtension(),
         "mse": outsample.MultiscaleExtension(),
@@ -148,7 +148,10 @@ def run(
         )
         for i, name in enumerate(names)
     ]  # fmt: skip
-    winners = _winners(sizes, curves)
+    winners = []
+    for at, size in enumerate(sizes):
+        best = min(curves, key=lambda curve: curve.errors[at])
+        winners.append(Winner(size, best.method, float(best.errors[at])))
     short = _shortfalls(winners, names, found[..., 0])
     return ExtensionCurve(
         len(data.X), len(np.unique(data.X, axis=0)), n_hidden, n_repeats, list(sizes), curves,
@@ -171,14 +174,6 @@ def _trial(data: TrafficMap, size: int, n_hidden: int, repeat: int) -> tuple[Arr
             kind = fitted.weighting_  # without its numbers
             choice = kind if isinstance(kind, str) else type(kind).__name__
     return np.array(rows), choice
-
-
-def _winners(sizes: Sequence[int], curves: Sequence[Curve]) -> list[Winner]:
-    found = []
-    for at, size in enumerate(sizes):
-        best = min(curves, key=lambda curve: curve.errors[at])
-        found.append(Winner(size, best.method, float(best.errors[at])))
-    return found
 
 
 def _shortfalls(winners: Sequence[Winner], names: Sequence[str], found: Array) -> list[Shortfall]:

@@ -98,8 +98,7 @@ def run_reproduction(
     files = [write_file(Path(out_dir) / "results.json", text)]
     results = restored(Results, told)  # so that a page drawn again from the file is the same
     files.append(write_report(out_dir, results))
-    if progress is not None:
-        progress(1.0, "done")
+    teller.finish()
     return Reproduction(results, seconds, files)
 
 

@@ -15,7 +15,6 @@ from outsample import PCAExtension
 from outsample.lab.datasets import Sphere, random_angles, sphere_map
 from outsample.lab.datasets import sphere as sphere_grid
 from outsample.lab.demo import sphere_table as sphere
-from outsample.lab.demo.sphere_table import TableRow, met, table_row
 from outsample.lab.methods import TITLES, errors
 from outsample.lab.progress import Progress
 from outsample.trust.bounds import a_priori_bound
@@ -78,7 +77,7 @@ class Convergence(NamedTuple):
 class SphereOrders(NamedTuple):
     """Everything about the sphere."""
 
-    table: list[TableRow]
+    table: list[sphere.TableRow]
     met: tuple[int, int]  # How many of the paper's numbers are reached, of those for these grids
     figure: Figure
     convergence: Convergence
@@ -101,7 +100,7 @@ def run(
     tell(0.4, "sphere: Fig. 7.1 and 7.2")
     drawn = figure(n_per_axis[0], n_new)
     tell(0.5, "sphere: error against the step")
-    return SphereOrders(rows, met(rows), drawn, convergence(grids, n_new, n_seeds))
+    return SphereOrders(rows, sphere.met(rows), drawn, convergence(grids, n_new, n_seeds))
 
 
 def polynomial(order: int, step: float) -> PCAExtension:
@@ -114,15 +113,15 @@ def polynomial(order: int, step: float) -> PCAExtension:
 
 def table(
     n_per_axis: Sequence[int] = (30, 50), n_new: int = 100, n_seeds: int = 8
-) -> list[TableRow]:
+) -> list[sphere.TableRow]:
     """Return Table 7.1: the reference, the paper's weightings, the defaults, orders 1 and 2."""
-    rows: list[TableRow] = []
+    rows: list[sphere.TableRow] = []
     for size in n_per_axis:
         rows += sphere.run((size,), n_new, n_seeds)
         data = sphere_grid(size)
         for order, title in ORDER_TITLES.items():
             estimator = polynomial(order, data.step)
-            rows.append(table_row(f"order {order}", title, estimator, data, n_new, n_seeds))
+            rows.append(sphere.table_row(f"order {order}", title, estimator, data, n_new, n_seeds))
     return rows
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from outsample.lab.paper.extension_curve import AUTO, ExtensionCurve
 from outsample.lab.paper.page.viewer import Part
-from outsample.lab.paper.page.wording import measured, number, plural
+from outsample.lab.wording import measured, number, plural
 from outsample.plots.curves import STYLES, Curve, curve_chart
 from outsample.report.page import Picture, Section, Table
 

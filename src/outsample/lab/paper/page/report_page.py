@@ -10,26 +10,24 @@ from outsample.lab.paper.page.minute_labels import score_of, short_title
 from outsample.lab.paper.page.sphere_section import sphere_parts
 from outsample.lab.paper.page.traffic_section import traffic_parts
 from outsample.lab.paper.page.viewer import Part, with_viewer
-from outsample.lab.paper.page.wording import number, percent, plural, together
 from outsample.lab.paper.reproduction_results import Data, Results
 from outsample.lab.paper.traffic_day import TrafficDay
+from outsample.lab.wording import number, percent, plural, together
 from outsample.plots.canvas import can_draw
 from outsample.report.page import Section, Table, build_page, write_file
-
-NAME = "report.html"
-SUFFIX = " (simulated traffic)"
 
 
 def write_report(out_dir: str | os.PathLike[str], results: Results) -> Path:
     """Write ``report.html``, one file that needs nothing else, into a folder made if missing."""
     # Without matplotlib it has no pictures, and says so.
-    return write_file(Path(out_dir) / NAME, build_report(results))
+    return write_file(Path(out_dir) / "report.html", build_report(results))
 
 
 def build_report(results: Results) -> str:
     """Return the page's HTML."""
     drawing = can_draw()
-    suffix = SUFFIX if results.data.simulated else ""
+    note = "" if drawing else "Install outsample[plots] and run it again to see pictures. "
+    suffix = " (simulated traffic)" if results.data.simulated else ""
     parts = [
         Part(_summary(results)),
         *sphere_parts(results.sphere, drawing),
@@ -44,7 +42,7 @@ def build_report(results: Results) -> str:
         [part.section for part in parts],
         lead=f"Section 7 of the paper, its numbers beside ours. {results.paper}.",
         facts=_facts(results),
-        footer=_footer(results, drawing),
+        footer=f"{note}Made by outsample reproduce on this computer in {results.seconds:.0f} s.",
     )
     return with_viewer(html, parts)
 
@@ -149,8 +147,3 @@ def _lines(values: dict[str, Any], before: str = "") -> list[list[str]]:
         else:
             lines.append([f"{before}{key}", together(value)])
     return lines
-
-
-def _footer(results: Results, drawing: bool) -> str:
-    note = "" if drawing else "Install outsample[plots] and run it again to see pictures. "
-    return f"{note}Made by outsample reproduce on this computer in {results.seconds:.0f} s."

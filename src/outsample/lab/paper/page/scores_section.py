@@ -4,13 +4,13 @@ import numpy as np
 
 from outsample.lab.paper.page.minute_labels import kinds_of, label, labels_of, score_of, short_title
 from outsample.lab.paper.page.viewer import Part
-from outsample.lab.paper.page.wording import ABSENT, number
 from outsample.lab.paper.traffic_day import Minute, Trial
-from outsample.plots.canvas import FAINT, ORANGE, VERMILLION
+from outsample.lab.wording import ABSENT, number
+from outsample.plots.colours import FAINT, ORANGE, VERMILLION
 from outsample.plots.traces import Kind, Trace, trace_chart
 from outsample.report.page import Picture, Section, Table
 
-LEVEL = 0.01  # The p-value at which a dashed line is drawn
+LEVELS = {"p_value": 0.01}  # Where a dashed line is drawn
 LOG = {"dispersion", "p_value"}  # Scores that span decades
 
 
@@ -93,9 +93,8 @@ def _top_table(trial: Trial) -> Table:
 
 def _score_chart(trial: Trial, suffix: str) -> Picture:
     kinds, labels = kinds_of(trial), labels_of(trial.times, trial.attacks)
-    levels = {"p_value": LEVEL}
     traces = [
-        Trace(one.title, one.values, one.name in LOG, levels.get(one.name), f"{LEVEL:g}")
+        Trace(one.title, one.values, one.name in LOG, LEVELS.get(one.name), "0.01")
         for one in trial.scores
     ]
     drawn = [

@@ -4,9 +4,9 @@ import math
 
 from outsample.lab.demo.sphere_table import TableRow, error_picture
 from outsample.lab.paper.page.viewer import Part, turning_part
-from outsample.lab.paper.page.wording import ABSENT, measured, number, percent, plural
 from outsample.lab.paper.sphere_orders import Convergence, Figure, Placed, SphereOrders
-from outsample.plots.canvas import BLUE, FAINT, GREEN, INK, ORANGE, VERMILLION
+from outsample.lab.wording import ABSENT, measured, number, percent, plural
+from outsample.plots.colours import BLUE, FAINT, GREEN, INK, ORANGE, VERMILLION
 from outsample.plots.curves import STYLES, Curve, curve_chart
 from outsample.plots.scenes import Layer, Scene
 from outsample.report.page import Picture, Section, Table

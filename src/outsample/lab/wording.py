@@ -1,4 +1,4 @@
-"""Numbers and names as they are written on the page."""
+"""Numbers and names as they are written on pages."""
 
 import math
 from typing import Any
