@@ -3,6 +3,7 @@
 import json
 import sys
 import types
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,12 +13,13 @@ from threadpoolctl import threadpool_limits
 from outsample import plots
 from outsample.cli import main
 from outsample.comparison.holdout import ComparisonRow
-from outsample.lab import bench_files, datasets
+from outsample.lab import datasets
 from outsample.lab.accuracy import accuracy_bench, accuracy_page, maps, peers
 from outsample.lab.accuracy import errors as accuracy
 from outsample.lab.accuracy.map_result import MapResult, MapRow
 from outsample.lab.accuracy.maps import MapSpec, Unavailable
 from outsample.lab.environment import data_folder
+from outsample.plots import canvas
 
 
 def small_digits(folder):
@@ -104,7 +106,7 @@ def test_a_file_of_something_else_is_refused_in_one_line(tmp_path, text):
 
 def test_plain_bench_is_accuracy_and_quick_has_one_split(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(accuracy_bench, "QUICK", ("ball",))
-    monkeypatch.setattr(bench_files, "find_spec", lambda name: None)
+    monkeypatch.setattr(canvas, "find_spec", lambda name: None)
     found = accuracy_bench.run_accuracy(tmp_path, quick=True)
     assert [path.name for path in found.files] == ["accuracy.json", "accuracy.html"]
     told = json.loads(found.files[0].read_text())
@@ -246,25 +248,25 @@ def test_umap_gets_the_frozen_map(monkeypatch):
 
 def test_maps_are_made():
     X = datasets.digits().X[:60]
-    for embed in (maps._isomap, maps._lle, maps._tsne):
+    for embed in (maps._isomap, maps._lle, maps.tsne):
         Y = embed(X)
         assert Y.shape == (60, 2) and Y.dtype == np.float64 and np.isfinite(Y).all()
     assert maps._isomap_5d(X).shape == (60, 5)
     for name in ("swiss_roll", "s_curve"):
-        X, Y = maps._sheet(name, lambda X: X[:, :2], None)
+        X, Y = maps._made(partial(maps._sheet, name), lambda X: X[:, :2], None)
         assert X.shape == (5000, 3) and Y.shape == (5000, 2)
-    assert len(maps._sphere(8, None)[0]) == 64 and len(maps._digits(len, None)[0]) == 1797
+    assert len(maps._sphere(8, None)[0]) == 64 and len(maps._digits(None)) == 1797
 
 
 def test_mnist_is_read_from_the_folder_or_missed(tmp_path):
     with pytest.raises(Unavailable, match="no file"):
-        maps._mnist(len, tmp_path)
+        maps._mnist(tmp_path)
     with pytest.raises(Unavailable, match=r"embedding/mnist\.npz; name its folder with --data"):
-        maps._mnist(len, None)
+        maps._mnist(None)
     (tmp_path / "embedding").mkdir()
     images = np.random.default_rng(0).integers(0, 255, (80, 784), dtype=np.uint8)
     np.savez(tmp_path / "embedding" / "mnist.npz", X_train=images)
-    X, n = maps._mnist(len, tmp_path)
+    X, n = maps._made(maps._mnist, len, tmp_path)
     assert X.shape == (80, 50) and n == 80
 
 

@@ -205,6 +205,6 @@ def test_files(surface, tmp_path, monkeypatch):
     assert paths[1].read_text().startswith("name,error,")
     html = paths[2].read_text()
     assert "bad failed. RuntimeError: no luck." in html and html.count("<img ") == 1
-    monkeypatch.setattr("outsample.report.comparison_page.find_spec", lambda name: None)
+    monkeypatch.setattr("outsample.plots.canvas.find_spec", lambda name: None)
     html = write_comparison(tmp_path, rows[1:], compared)[2].read_text()
     assert "<img" not in html and "the best" not in html

@@ -117,7 +117,7 @@ def test_progress_only_grows_and_ends_at_one(tmp_path):
 
 
 def test_without_matplotlib_the_page_says_what_is_missing(tmp_path, monkeypatch):
-    monkeypatch.setattr("outsample.lab.demo.demo.find_spec", lambda name: None)
+    monkeypatch.setattr("outsample.plots.canvas.find_spec", lambda name: None)
     html = run_demo(tmp_path, TINY).page.read_text(encoding="utf-8")
     assert "<img" not in html
     assert "outsample[plots]" in html

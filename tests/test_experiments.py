@@ -7,7 +7,7 @@ from outsample.lab import datasets
 from outsample.lab.demo import belonging, demo
 from outsample.lab.demo import digits_map as digits
 from outsample.lab.demo import sphere_table as sphere
-from outsample.lab.methods import DEFAULTS, REFERENCE
+from outsample.lab.methods import DEFAULTS, REFERENCE, WEIGHTINGS
 
 
 @pytest.fixture(scope="module")
@@ -46,11 +46,11 @@ def test_the_page_names_what_was_met(table, small_map):
 
 
 def test_the_best_method_is_never_the_reference(table):
-    assert sphere.best(table, 900) in {*sphere.WEIGHTINGS, DEFAULTS}
+    assert sphere.best(table, 900) in {*WEIGHTINGS, DEFAULTS}
 
 
 def test_bounds_hold_on_the_sphere():
-    for method in (*sphere.WEIGHTINGS, DEFAULTS):
+    for method in (*WEIGHTINGS, DEFAULTS):
         one = sphere.example(method, n_per_axis=12, n_new=50)
         assert one.bound is not None
         # The constant is estimated from the grid, so a few points may exceed it a little.

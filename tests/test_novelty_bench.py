@@ -14,13 +14,13 @@ from click.testing import CliRunner
 import outsample
 from outsample import plots
 from outsample.cli import main
-from outsample.lab import bench_files
 from outsample.lab.accuracy.maps import Unavailable
 from outsample.lab.novelty import detectors, novelty_bench, splits, standings
 from outsample.lab.novelty import ranking as novelty
 from outsample.lab.novelty.detectors import OURS, PEER, Detector, Peer, mean_distance
 from outsample.lab.novelty.set_result import DetectorRow, SetResult
 from outsample.lab.novelty.splits import Source, Split, Trial
+from outsample.plots import canvas
 
 
 class Distance(Peer):
@@ -131,7 +131,7 @@ def test_the_page_is_drawn_again_from_the_results_alone(tiny, tmp_path, monkeypa
 
 
 def test_quick_has_one_seed_and_few_sets(tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(bench_files, "find_spec", lambda name: None)
+    monkeypatch.setattr(canvas, "find_spec", lambda name: None)
     invoke("--quick", "--out", tmp_path)
     told = json.loads((tmp_path / "novelty.json").read_text())
     assert told["seeds"] == [0] and [found["name"] for found in told["sets"]] == ["far", "lost"]
@@ -225,7 +225,7 @@ def test_caps_keep_the_classes_ratio(data, monkeypatch):
 
 def test_a_class_is_held_out():
     known, (trial,), _ = make("digits-3", None)
-    X, labels = splits._digits(None)
+    X, labels = splits._digits(None, 0)
     learned, new, strange = rows(known, trial.X, trial.X[trial.strange])
     assert strange == rows(X[labels == 3])[0] and len(strange) == trial.strange.sum()
     assert not learned & new and len(known) == (labels != 3).sum() // 2
@@ -451,4 +451,4 @@ def test_the_picture_shows_failures_and_areas_beyond_its_edge():
     group = plots.AreaGroup("one", ["a", "b", "c"], [0.9, None, 0.1], [[0.2, 0.8], [0.3], []])
     assert plots.area_chart([group], "ours", title="areas")[:4] == b"\x89PNG"
     long = plots.AreaGroup("two", ["a"] * 9, [0.9] * 9, [[0.8]] * 9)
-    assert [len(column) for column in plots.ranks._columns([long, group, group])] == [1, 2]
+    assert [len(column) for column in plots.dots._columns([long, group, group])] == [1, 2]

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from outsample.report.page import Picture, Section, Table, build_page, write_page
+from outsample.report.page import Picture, Section, Table, build_page, write_file
 
 PNG = b"\x89PNG\r\n\x1a\n not a real one"
 NASTY = "<script>alert('a & \"b\"')</script>"
@@ -81,15 +81,15 @@ def test_an_almost_empty_page_has_no_empty_parts():
 
 
 def test_page_is_written_whole_into_new_folders(tmp_path):
-    path = write_page(tmp_path / "a" / "b" / "index.html", "ä")
+    path = write_file(tmp_path / "a" / "b" / "index.html", "ä")
     assert path.is_absolute()
     assert path.read_text(encoding="utf-8") == "ä"
     assert os.listdir(path.parent) == ["index.html"]
 
 
 def test_a_failed_write_keeps_the_old_page_and_leaves_nothing_behind(tmp_path):
-    path = write_page(tmp_path / "index.html", "old")
+    path = write_file(tmp_path / "index.html", "old")
     with pytest.raises(UnicodeEncodeError):
-        write_page(path, "new \ud800")  # half a character, which no file can hold
+        write_file(path, "new \ud800")  # half a character, which no file can hold
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["index.html"]

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from outsample.lab.json_records import restored
-from outsample.lab.paper.page import report_page as page
-from outsample.lab.paper.page import write_report
-from outsample.lab.paper.page.wording import ABSENT, measured, number
+from outsample.lab.paper.page.report_page import write_report
 from outsample.lab.paper.reproduction_results import Results
+from outsample.lab.wording import ABSENT, measured, number
+from outsample.plots import canvas
 from outsample.plots.curves import STYLES, Curve, curve_chart, spaced
 from outsample.plots.scenes import Layer, Scene, scene_data, scene_picture
 from outsample.plots.traces import Kind, Trace, trace_chart
@@ -276,7 +276,7 @@ def test_a_failed_run_leaves_the_old_page(tmp_path, monkeypatch):
 
 
 def test_without_matplotlib_there_are_words(tmp_path, monkeypatch):
-    monkeypatch.setattr(page, "find_spec", lambda name: None)
+    monkeypatch.setattr(canvas, "find_spec", lambda name: None)
     html = write(tmp_path, results()).read_text("utf-8")
     assert "<img" not in html and scenes(html) == {}
     assert "outsample[plots]" in html and "0.00808" in html

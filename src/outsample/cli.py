@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,12 +16,29 @@ from outsample.report.terminal import shown_progress as _progress
 from outsample.report.terminal import terminal_table
 
 if TYPE_CHECKING:
-    from rich.table import Table as RichTable
-
-    from outsample.lab.bench_files import Benchmark
+    from outsample.lab.bench_files import Bench
     from outsample.report.page import Table
 
-__all__ = ["main"]
+
+def _out(default: str, what: str) -> Callable[..., Any]:
+    folder = click.Path(file_okay=False)
+    words = f"Folder of {what}; made if missing."
+    return click.option("--out", type=folder, default=default, show_default=True, help=words)
+
+
+def _data(what: str, instead: str = "") -> Callable[..., Any]:
+    words = f"Folder with {what}; else OUTSAMPLE_DATA, else ../shared/data{instead}."
+    return click.option("--data", type=click.Path(exists=True, file_okay=False), help=words)
+
+
+def _again(words: str) -> Callable[..., Any]:
+    """Return the option that draws again from the file of an earlier run."""
+    file = click.Path(exists=True, dir_okay=False)
+    return click.option("--from", "results_file", type=file, help=f"{words} of an earlier run.")
+
+
+def _quick(words: str) -> Callable[..., Any]:
+    return click.option("--quick", is_flag=True, help=words)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -30,14 +48,8 @@ def main() -> None:
 
 
 @main.command(short_help="See it work: two experiments and a page.")
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False),
-    default="outsample-demo",
-    show_default=True,
-    help="Folder of the page; made if missing.",
-)
-@click.option("--quick", is_flag=True, help="Smaller data: see in seconds that everything works.")
+@_out("outsample-demo", "the page")
+@_quick("Smaller data: see in seconds that everything works.")
 def demo(out: str, quick: bool) -> None:
     """Place points whose true place is known, and write a page that shows how well.
 
@@ -49,7 +61,7 @@ def demo(out: str, quick: bool) -> None:
     with _plain_errors(out), _progress() as progress:
         result = run_demo(out, QUICK if quick else FULL, progress)
     for titled in demo_tables(result):
-        _print(terminal_table(*titled))
+        _show(*titled)
     click.echo(f"Report: {result.page}")
 
 
@@ -83,8 +95,7 @@ def compare(points: str, map_: str | None, out: str | None, splits: int, seed: i
             )  # fmt: skip
             progress(1.0, "done")
         if sys.stdout.isatty():
-            title = "Hold-out errors over the size of the map"
-            _print(terminal_table(title, comparison_table(rows)))
+            _show("Hold-out errors over the size of the map", comparison_table(rows))
         else:
             click.echo(str(rows))
         if out is not None:
@@ -104,25 +115,10 @@ def bench(context: click.Context) -> None:
 def _bench_options(quick: str, data: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator with the options of every benchmark; the words tell what differs."""
     options = [
-        click.option("--quick", is_flag=True, help=f"{quick}: under a minute."),
-        click.option(
-            "--out",
-            type=click.Path(file_okay=False),
-            default="outsample-bench",
-            show_default=True,
-            help="Folder of the figures, the picture and the page; made if missing.",
-        ),
-        click.option(
-            "--data",
-            type=click.Path(exists=True, file_okay=False),
-            help=f"Folder with {data}; else OUTSAMPLE_DATA, else ../shared/data.",
-        ),
-        click.option(
-            "--from",
-            "results_file",
-            type=click.Path(exists=True, dir_okay=False),
-            help="Measure nothing: draw picture and page again from the JSON of an earlier run.",
-        ),
+        _quick(f"{quick}: under a minute."),
+        _out("outsample-bench", "the figures, the picture and the page"),
+        _data(data),
+        _again("Measure nothing: draw picture and page again from the JSON"),
     ]
 
     def with_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -141,9 +137,9 @@ def bench_accuracy(maps: tuple[str, ...], **options: Any) -> None:
 
     Needs the extra outsample[bench] for UMAP and openTSNE; what is missing is skipped and said.
     """
-    from outsample.lab.accuracy.accuracy_bench import draw_accuracy, run_accuracy
+    from outsample.lab.accuracy.accuracy_bench import ACCURACY
 
-    _bench(draw_accuracy, run_accuracy, **options, names=maps)
+    _bench(ACCURACY, **options, names=maps)
 
 
 @bench.command("novelty", short_help="Strange rows among normal ones, on sets of every kind.")
@@ -158,56 +154,34 @@ def bench_novelty(sets: tuple[str, ...], detectors: tuple[str, ...], **options: 
     Needs the extra outsample[bench] for PyOD, and torch for one of its detectors; what is missing
     is said. Without data files the digits are left, and simulated traffic.
     """
-    from outsample.lab.novelty.novelty_bench import draw_novelty, run_novelty
+    from outsample.lab.novelty.novelty_bench import NOVELTY
 
-    _bench(draw_novelty, run_novelty, **options, names=sets, listed=detectors)
+    _bench(NOVELTY, **options, names=sets, listed=detectors)
 
 
 def _bench(
-    draw: Callable[[str, str], Benchmark],
-    run: Callable[..., Benchmark],
-    *,
-    out: str,
-    data: str | None,
-    results_file: str | None,
-    **choice: Any,
+    bench: Bench[Any], *, out: str, data: str | None, results_file: str | None, **choice: Any
 ) -> None:
     """Measure, or draw again what was measured; then show it."""
     from outsample.lab.environment import data_folder
 
     with _plain_errors(out):
         if results_file is not None:
-            found = draw(out, results_file)
+            found = bench.draw_again(out, results_file)
         else:
             with _progress() as progress:
-                found = run(out, folder=data_folder(data), progress=progress, show=_show, **choice)
+                given = {"folder": data_folder(data), "progress": progress, "show": _show}
+                found = bench.run(out, **given, **choice)
         for titled in found.tables:
             _show(*titled)
-        click.echo(f"{found.seconds:.0f} s")
-        for path in found.files:
-            click.echo(f"Wrote {path}")
+        _show_files(found.seconds, found.files)
 
 
 @main.command(short_help="Run the paper's experiments again.")
-@click.option(
-    "--data",
-    type=click.Path(exists=True, file_okay=False),
-    help="Folder with darpa98/; else OUTSAMPLE_DATA, else ../shared/data, else simulated traffic.",
-)
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False),
-    default="outsample-reproduction",
-    show_default=True,
-    help="Folder of results.json and report.html; made if missing.",
-)
-@click.option("--quick", is_flag=True, help="Fewer grids, sizes and repetitions: under a minute.")
-@click.option(
-    "--from",
-    "results_file",
-    type=click.Path(exists=True, dir_okay=False),
-    help="Run nothing: draw the page again from the results.json of an earlier run.",
-)
+@_data("darpa98/", ", else simulated traffic")
+@_out("outsample-reproduction", "results.json and report.html")
+@_quick("Fewer grids, sizes and repetitions: under a minute.")
+@_again("Run nothing: draw the page again from the results.json")
 def reproduce(data: str | None, out: str, quick: bool, results_file: str | None) -> None:
     """Run Section 7 of the paper whole, and write every number beside the paper's.
 
@@ -224,13 +198,11 @@ def reproduce(data: str | None, out: str, quick: bool, results_file: str | None)
             found = draw_again(results_file, out) if results_file else run_reproduction(
                 out, folder=data_folder(data), size=QUICK if quick else FULL, progress=progress
             )  # fmt: skip
-        for table in summary_tables(found.results):
-            _print(table)
+        for titled in summary_tables(found.results):
+            _show(*titled)
         if found.results.data.notice:
             click.echo(found.results.data.notice)
-        click.echo(f"{found.seconds:.0f} s")
-        for path in found.files:
-            click.echo(f"Wrote {path}")
+        _show_files(found.seconds, found.files)
 
 
 @contextmanager
@@ -247,11 +219,15 @@ def _plain_errors(out: str | None) -> Iterator[None]:
 
 def _show(title: str, table: Table | None) -> None:
     """Print a table under its title, or the title alone."""
-    click.echo(title) if table is None else _print(terminal_table(title, table))
-
-
-def _print(table: RichTable) -> None:
-    """Print a table; colours and line drawing only where the output can show them."""
     from rich.console import Console
 
-    Console().print(table)
+    if table is None:
+        click.echo(title)
+    else:  # colours and line drawing only where the output can show them
+        Console().print(terminal_table(title, table))
+
+
+def _show_files(seconds: float, files: Sequence[Path]) -> None:
+    click.echo(f"{seconds:.0f} s")
+    for path in files:
+        click.echo(f"Wrote {path}")

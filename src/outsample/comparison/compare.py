@@ -16,8 +16,6 @@ from outsample.comparison.holdout import Case, ComparisonRow, measure
 from outsample.estimators.pca_extension import PCAExtension
 from outsample.points import map_size
 
-__all__ = ["Comparison", "ComparisonRow", "compare"]
-
 LEAST_POINTS = 5
 # Words of the columns, and how their figures are written.
 COLUMNS = (

@@ -19,10 +19,8 @@ class Case(NamedTuple):
     X: Any
     Y: np.ndarray
     X_new: Any
-    truth: np.ndarray
-    """True images of the hidden points `X_new`."""
-    draws: int = 1
-    """The hidden points are this many draws of equal size, one after the other."""
+    truth: np.ndarray  # True images of the hidden points `X_new`
+    draws: int = 1  # The hidden points are this many draws of equal size, one after the other
 
 
 class ComparisonRow(NamedTuple):
@@ -62,11 +60,9 @@ def measure(
     size: float,
     on_case: Callable[[Any, Case, np.ndarray], None] | None = None,
 ) -> ComparisonRow:
-    """Fit an extension to each case, place the hidden points; errors in units of `size`.
-
-    The row's `failure` is set if the extension raised, or did not return a finite image a point.
-    `on_case` is called with the fitted extension, the case and the errors, shape (q,).
-    """
+    """Fit an extension to each case, place the hidden points; errors in units of `size`."""
+    # The row's `failure` is set if the extension raised, or did not return a finite image a point.
+    # `on_case` is called with the fitted extension, the case and the errors, shape (q,).
     errors, means, fits, places = [], [], [], []
     try:
         for case in cases:
@@ -96,10 +92,8 @@ def measure(
 
 
 def place(fitted: Any, X: Any, d: int) -> np.ndarray:
-    """Return the images of q points, shape (q, d), under a fitted extension or regressor.
-
-    A regressor that has both ``transform`` and ``predict`` predicts.
-    """
+    """Return the images of q points, shape (q, d), under a fitted extension or regressor."""
+    # A regressor that has both ``transform`` and ``predict`` predicts.
     predicts = isinstance(fitted, RegressorMixin) or not hasattr(fitted, "transform")
     placed = np.asarray(fitted.predict(X) if predicts else fitted.transform(X), dtype=np.float64)
     if placed.ndim == 1:

@@ -29,7 +29,7 @@ def read_table(path: str | os.PathLike[str], array: str = "X") -> np.ndarray:
     """
     path = Path(path)
     readers = {
-        ".npy": _read_npy,
+        ".npy": lambda path, array: _load(path),
         ".npz": _read_npz,
         ".csv": _read_text,
         ".tsv": _read_text,
@@ -80,13 +80,9 @@ def _load(path: Path) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    if "allow_pickle" in str(error) or "pickle" in str(error).lower():
+    if "pickle" in str(error).lower():
         return "not a plain array of numbers (objects, or a damaged file)"
     return f"damaged ({str(error).strip() or type(error).__name__})"
-
-
-def _read_npy(path: Path, array: str) -> Any:
-    return _load(path)
 
 
 def _read_npz(path: Path, array: str) -> Any:
@@ -123,40 +119,31 @@ def _read_parquet(path: Path, array: str) -> Any:
 def _read_text(path: Path, array: str) -> Any:
     try:
         with open(path, encoding="utf-8-sig", newline="") as stream:
-            first = next((line for line in stream if line.strip()), "")
+            numbered = ((at, line) for at, line in enumerate(stream) if line.strip())
+            before, first = next(numbered, (0, ""))  # empty lines before the first that is not
     except UnicodeDecodeError:
         raise ValueError(f"{path}: is not text in UTF-8") from None
     delimiter = max(DELIMITERS, key=first.count)
     separator = delimiter if delimiter in first else None  # None: blanks
     cells = _split(first, separator)
-    heading = _is_heading(cells)
+    counted = len(cells) > 1 and cells == [str(at) for at in range(len(cells))]
+    heading = counted or any(_number(cell) is None for cell in cells)
     unnamed = heading and len(cells) > 1 and not cells[0].strip()
     columns = range(1, len(cells)) if unnamed else None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an empty file is refused by its shape
             return np.loadtxt(
-                path, delimiter=separator, skiprows=_lines_before(path) + heading, ndmin=2,
+                path, delimiter=separator, skiprows=before + heading, ndmin=2,
                 comments=None, quotechar='"', usecols=columns, encoding="utf-8-sig",
             )  # fmt: skip
     except (ValueError, UnicodeDecodeError) as error:
         raise ValueError(_first_fault(path, separator, heading, unnamed, error)) from None
 
 
-def _lines_before(path: Path) -> int:
-    """Count the empty lines before the first that is not."""
-    with open(path, encoding="utf-8-sig") as stream:
-        return next((at for at, line in enumerate(stream) if line.strip()), 0)
-
-
 def _split(line: str, delimiter: str | None) -> list[str]:
     line = line.strip("\r\n")
     return line.split() if delimiter is None else next(csv.reader([line], delimiter=delimiter), [])
-
-
-def _is_heading(cells: list[str]) -> bool:
-    counted = [str(at) for at in range(len(cells))]
-    return any(_number(cell) is None for cell in cells) or (len(cells) > 1 and cells == counted)
 
 
 def _number(cell: str) -> float | None:

@@ -3,16 +3,14 @@
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from outsample.report.page import Picture, Section, Table, write_file, write_page
+from outsample.report.page import Picture, Section, Table, write_file
 
+PathLike = str | os.PathLike[str]
 Run = TypeVar("Run")
-
-EXACT = 17
-"""Significant digits of the results: as many as tell any two numbers apart."""
+EXACT = 17  # Significant digits of the results: as many as tell any two numbers apart
 
 
 class Benchmark(NamedTuple):
@@ -23,17 +21,55 @@ class Benchmark(NamedTuple):
     files: list[Path]
 
 
-def write_results(path: Path, told: dict[str, Any]) -> Path:
-    """Write results that are ready for JSON; return the file's path."""
-    return write_file(path, (json.dumps(told, indent=2, allow_nan=False) + "\n").encode())
+class Bench(NamedTuple, Generic[Run]):
+    """A benchmark: how it is run, how its results become JSON and again results, what they show."""
+
+    name: str  # Of its files
+    run: Callable[..., Benchmark]
+    told: Callable[[Run], dict[str, Any]]
+    restored: Callable[[dict[str, Any]], Run]
+    tables: Callable[[Run], Sequence[tuple[str, Table]]]
+    picture: Callable[[Run], Picture | None]
+    page: Callable[[Run, Picture | None], str]
+
+    def write(self, out_dir: PathLike, run: Any) -> Benchmark:
+        """Write results, picture, if there is one, and page."""
+        text = json.dumps(self.told(run), indent=2, allow_nan=False) + "\n"
+        return self._draw(out_dir, run, [write_file(Path(out_dir) / f"{self.name}.json", text)])
+
+    def draw_again(self, out_dir: PathLike, path: PathLike) -> Benchmark:
+        """Write picture and page from a file of results; ValueError if it holds something else."""
+        try:
+            run = self.restored(json.loads(Path(path).read_bytes()))
+        except (AttributeError, KeyError, TypeError, ValueError) as fault:
+            words = f"{path} does not hold results of this benchmark: {fault!r}"
+            raise ValueError(words) from fault
+        return self._draw(out_dir, run, [])
+
+    def _draw(self, out_dir: PathLike, run: Any, files: list[Path]) -> Benchmark:
+        picture = self.picture(run)
+        page = self.page(run, picture)
+        if picture is not None:
+            files.append(write_file(Path(out_dir) / f"{self.name}.png", picture.data))
+        files.append(write_file(Path(out_dir) / f"{self.name}.html", page))
+        return Benchmark(self.tables(run), run.seconds, files)
 
 
-def read_results(path: str | os.PathLike[str], restore: Callable[[dict[str, Any]], Run]) -> Run:
-    """Return the record that `restore` makes of a file; ValueError if it holds something else."""
-    try:
-        return restore(json.loads(Path(path).read_bytes()))
-    except (AttributeError, KeyError, TypeError, ValueError) as fault:
-        raise ValueError(f"{path} does not hold results of this benchmark: {fault!r}") from fault
+def chosen_by_name(
+    what: str, listed: Sequence[Any], names: Sequence[str], called: Callable[[Any], set[str]],
+    fold: Callable[[str], str] = str,
+) -> list[Any]:  # fmt: skip
+    """Return those with these names, or else beginnings of names; all if no name is given."""
+    known, kept = {each.name: called(each) for each in listed}, set()
+    for name in names:
+        asked = fold(name)
+        found = {at for at, words in known.items() if asked in words} or {
+            at for at, words in known.items() if any(word.startswith(asked) for word in words)
+        }
+        if not found:
+            raise ValueError(f"there is no {what} {name!r}; the {what}s are: {', '.join(known)}")
+        kept |= found
+    return [each for each in listed if not names or each.name in kept]
 
 
 def fields_of(kind: Any, told: dict[str, Any]) -> dict[str, Any]:
@@ -41,22 +77,7 @@ def fields_of(kind: Any, told: dict[str, Any]) -> dict[str, Any]:
     return {name: told[name] for name in kind._fields if name in told}
 
 
-def write_drawing(
-    out_dir: str | os.PathLike[str], name: str, picture: Picture | None, page: str
-) -> list[Path]:
-    """Write the picture, if there is one, and the page; return the files' paths."""
-    files = [write_page(Path(out_dir) / f"{name}.html", page)]
-    if picture is not None:
-        files.insert(0, write_file(Path(out_dir) / f"{name}.png", picture.data))
-    return files
-
-
 def settings_section(notes: Iterable[tuple[str, str]]) -> Section:
     """Say once how each method was set up; who has nothing to say is left out."""
     said = {name: note for name, note in notes if note}
     return Section("Settings", [f"{name}: {note}." for name, note in said.items()])
-
-
-def can_draw() -> bool:
-    """Tell whether there is matplotlib to draw with."""
-    return find_spec("matplotlib") is not None

@@ -15,21 +15,16 @@ Array = NDArray[np.float64]
 class Sphere(NamedTuple):
     """A grid of angles, its images on the sphere, and the grid's step."""
 
-    X: Array
-    """Angles (phi, theta), shape (n, 2)."""
-    Y: Array
-    """Images on the unit sphere, shape (n, 3)."""
-    step: float
-    """Distance of two neighbouring grid points, the paper's natural unit of radius."""
+    X: Array  # Angles (phi, theta), shape (n, 2)
+    Y: Array  # Images on the unit sphere, shape (n, 3)
+    step: float  # Distance of two neighbouring grid points, the paper's natural unit of radius
 
 
 class Digits(NamedTuple):
     """Handwritten digits: one row of 64 pixels each, and the digit it shows."""
 
-    X: Array
-    """Grey values from 0 to 16, shape (n, 64)."""
-    labels: NDArray[np.int64]
-    """The digit shown, shape (n,)."""
+    X: Array  # Grey values from 0 to 16, shape (n, 64)
+    labels: NDArray[np.int64]  # The digit shown, shape (n,)
 
 
 def sphere_map(angles: ArrayLike) -> Array:
@@ -88,27 +83,13 @@ def digits() -> Digits:
     return Digits(np.asarray(X, dtype=np.float64), np.asarray(labels, dtype=np.int64))
 
 
-def _constant(images: Array, rng: np.random.Generator) -> Array:
-    return np.repeat(rng.random((len(images), 1)), images.shape[1], axis=1)
-
-
-def _times_ten(images: Array, rng: np.random.Generator) -> Array:
-    return 10 * images
-
-
-def _noise(images: Array, rng: np.random.Generator) -> Array:
-    return rng.random(images.shape)
-
-
-def _permuted(images: Array, rng: np.random.Generator) -> Array:
-    return rng.permuted(images, axis=1)
-
-
+# Images that nobody wrote, made of real ones: one grey value, an image ten times too bright,
+# noise, an image's pixels shuffled.
 JUNK_KINDS: dict[str, Callable[[Array, np.random.Generator], Array]] = {
-    "constant": _constant,
-    "times-10": _times_ten,
-    "noise": _noise,
-    "permuted": _permuted,
+    "constant": lambda images, rng: np.repeat(
+        rng.random((len(images), 1)), images.shape[1], axis=1
+    ),
+    "times-10": lambda images, rng: 10 * images,
+    "noise": lambda images, rng: rng.random(images.shape),
+    "permuted": lambda images, rng: rng.permuted(images, axis=1),
 }
-"""Images that nobody wrote, made of real ones: one grey value, an image ten times too bright,
-noise, an image's pixels shuffled."""

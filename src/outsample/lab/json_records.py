@@ -12,8 +12,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-# Significant digits in the file.
-DIGITS = 9
+DIGITS = 9  # Significant digits in the file
 
 
 def plain(value: Any, digits: int = DIGITS) -> Any:

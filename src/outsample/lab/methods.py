@@ -1,12 +1,18 @@
-"""Methods that several experiments share: their names, the rival of them all, and their errors."""
+"""Methods that several experiments share: their names, the paper's, the rival, and their errors."""
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsRegressor
 
+from outsample import PCAExtension
+
 REFERENCE = "inverse-distance 15-NN"
 DEFAULTS = "PCAExtension(), all defaults"
+WEIGHTINGS = ("distance", "tangent", "local_tangent")
 
+# Names of the methods for people; the experiments use those of the parameters.
 TITLES = {
     REFERENCE: "Inverse-distance 15-NN",
     "distance": "Distance weights, Eq. 4.3",
@@ -14,7 +20,16 @@ TITLES = {
     "local_tangent": "Tangent weights, per point",
     DEFAULTS: "All defaults",
 }
-"""Names of the methods for people; the experiments use those of the parameters."""
+
+
+def paper_weights(weighting: str, **settings: Any) -> PCAExtension:
+    """Return the paper's extension with one of its weightings, unfitted: a local mean."""
+    return PCAExtension(weighting=weighting, order=0, loss="squared", **settings)
+
+
+def paper_weightings(**settings: Any) -> dict[str, PCAExtension]:
+    """Return the paper's three, by name."""
+    return {name: paper_weights(name, **settings) for name in WEIGHTINGS}
 
 
 def reference() -> KNeighborsRegressor:

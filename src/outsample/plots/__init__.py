@@ -2,16 +2,11 @@
 
 Needs matplotlib, and no other module does. Figures are built without pyplot, so no display is
 needed and no state is left behind. Arrays go in; the module knows nothing of experiments.
-
-Notes
------
-Colours are those of Okabe and Ito, which people with any common colour vision can tell apart;
-where there are more classes than safe colours, the classes are also labelled in the picture.
+Where there are more classes than safe colours, the classes are also labelled in the picture.
 """
 
-from outsample.plots.charts import comparison, error_chart, ratio_chart
+from outsample.plots.dots import AreaGroup, area_chart, comparison, error_chart, ratio_chart
 from outsample.plots.placed_maps import error_map, hero, placed_map, placed_sphere
-from outsample.plots.ranks import AreaGroup, area_chart
 
 __all__ = [
     "AreaGroup",

@@ -1,12 +1,11 @@
-"""Ground of every picture: colours, fonts, figures without a window, and their files."""
+"""Ground of every picture: fonts, figures without a window, legends, and their files."""
 
-from collections.abc import Sequence
+from importlib.util import find_spec
 from io import BytesIO
 from typing import Any
 
-ORANGE, SKY, GREEN = "#E69F00", "#56B4E9", "#009E73"
-BLUE, VERMILLION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
-INK, FAINT, PALE = "#1f2933", "#5b6672", "#c9ced6"
+from outsample.plots.colours import FAINT, INK, PALE
+
 SETTINGS = {
     "font.size": 10,
     "font.family": "DejaVu Sans",  # comes with matplotlib, so pictures are alike everywhere
@@ -19,34 +18,26 @@ SETTINGS = {
 }
 
 
-def legend(figure: Any, left: float, *entries: tuple[str, ...]) -> None:
-    """One line of marks and words along the lower edge; an entry is word, colour, marker."""
+def legend(
+    figure: Any, *entries: tuple[str, ...], left: float = 0.0, columns: int | None = None
+) -> None:
+    """Draw marks and words along the lower edge; an entry is word, colour, marker, rim's colour."""
     from matplotlib.lines import Line2D
 
-    marks = [
-        Line2D([], [], linestyle="", marker=(*rest, "o")[0], color=colour, markersize=6, label=word)
-        for word, colour, *rest in entries
-    ]
+    def mark(word: str, colour: str, marker: str = "o", rim: str = "") -> Any:
+        look: dict[str, Any] = {"marker": marker, "color": colour, "markeredgecolor": rim or colour}
+        return Line2D([], [], linestyle="", markersize=6, label=word, **look)
+
+    marks = [mark(*entry) for entry in entries]
     figure.legend(
         handles=marks, loc="lower center", bbox_to_anchor=(left, 0.0, 1 - left, 1), frameon=False,
-        ncols=len(marks), handletextpad=0.1, columnspacing=1.2, fontsize=9,
+        ncols=columns or len(marks), handletextpad=0.1, columnspacing=1.2, fontsize=9,
     )  # fmt: skip
 
 
-def line_rows(axes: Any, labels: Sequence[str]) -> None:
-    """Give axes a faint line and a label for each row, from top to bottom, and no frame."""
-    for line in range(len(labels)):
-        axes.axhline(line, color="#e3e7ec", linewidth=1, zorder=0)
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set_ylim(len(labels) - 0.5, -0.5)
-    axes.tick_params(length=0, which="both", labelsize=9)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-
-
-def beside(axes: Any, line: int, words: str, colour: str) -> None:
-    """Write at the right end of a line."""
-    place = axes.get_yaxis_transform()
-    axes.text(1.03, line, words, transform=place, va="center", color=colour, fontsize=9)
+def can_draw() -> bool:
+    """Tell whether there is matplotlib to draw with."""
+    return find_spec("matplotlib") is not None
 
 
 def settings() -> Any:
@@ -77,11 +68,9 @@ def svg(figure: Any) -> bytes:
 
 
 def png(figure: Any, dpi: int = 170) -> bytes:
-    """Return the figure as a PNG file of at most 256 colours.
-
-    A palette is not seen where a few colours stand on white, and makes the file three times
-    smaller.
-    """
+    """Return the figure as a PNG file of at most 256 colours."""
+    # A palette is not seen where a few colours stand on white, and makes the file three times
+    # smaller.
     from PIL import Image
 
     stream, small = BytesIO(), BytesIO()

@@ -6,20 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from outsample.plots.canvas import (
-    BLUE,
-    FAINT,
-    GREEN,
-    ORANGE,
-    PALE,
-    PURPLE,
-    SKY,
-    VERMILLION,
-    new_figure,
-    settings,
-    svg,
-)
+from outsample.plots.canvas import new_figure, settings, svg
+from outsample.plots.colours import BLUE, FAINT, GREEN, ORANGE, PALE, PURPLE, SKY, VERMILLION
 
+# Colour, line and marker of curve after curve; no two differ by colour alone.
 STYLES: tuple[tuple[str, str, str], ...] = (
     (BLUE, "-", "o"),
     (VERMILLION, "-", "s"),
@@ -32,12 +22,8 @@ STYLES: tuple[tuple[str, str, str], ...] = (
     ("#8a7d00", "--", "D"),
     (FAINT, ":", "v"),
 )
-"""Colour, line and marker of curve after curve; no two differ by colour alone."""
-
-WIDTH = 4.9
-"""Inches. Narrow, so that words stay legible on a phone."""
-LETTER = 0.074
-"""Inches that a letter of a curve's name takes."""
+WIDTH = 4.9  # Inches. Narrow, so that words stay legible on a phone.
+LETTER = 0.074  # Inches that a letter of a curve's name takes
 
 
 class Curve(NamedTuple):
@@ -46,12 +32,9 @@ class Curve(NamedTuple):
     name: str
     x: ArrayLike
     y: ArrayLike
-    style: tuple[str, str, str]
-    """Colour, line and marker, as in `STYLES`."""
-    spread: ArrayLike | None = None
-    """Half the height of the band around the line; it ends at half the line below."""
-    strong: bool = False
-    """Whether to draw it thicker, in front of the others."""
+    style: tuple[str, str, str]  # Colour, line and marker, as in `STYLES`
+    spread: ArrayLike | None = None  # Half the height of its band, that ends at half the line below
+    strong: bool = False  # Whether to draw it thicker, in front of the others
 
 
 def curve_chart(
@@ -61,13 +44,9 @@ def curve_chart(
     x_label: str = "",
     y_label: str = "",
     height: float = 4.2,
-    x_ticks: Sequence[float] | None = None,
     x_log: bool = True,
 ) -> bytes:
-    """Draw curves over log scales as SVG; values that are not positive are left out.
-
-    `x_ticks` are labelled instead of round numbers; `x_log` concerns the lower scale alone.
-    """
+    """Draw curves over log scales, the lower one only with `x_log`, as SVG; positive values."""
     with settings():
         figure = new_figure(WIDTH, height, title)
         margin = 0.22 + LETTER * max(len(curve.name) for curve in curves)
@@ -77,7 +56,7 @@ def curve_chart(
         axes.set_xscale("log" if x_log else "linear")
         axes.set_yscale("log")
         ends = [_line(axes, curve) for curve in curves]
-        _scales(axes, x_ticks)
+        _scales(axes)
         axes.set_xlabel(x_label)
         axes.set_ylabel(y_label)
         axes.get_xlim(), axes.get_ylim()  # settles the limits before names are placed
@@ -106,15 +85,9 @@ def _line(axes: Any, curve: Curve) -> tuple[float, float] | None:
     return float(x[-1]), float(y[-1])
 
 
-def _scales(axes: Any, x_ticks: Sequence[float] | None) -> None:
+def _scales(axes: Any) -> None:
     """Label round numbers: decades, and 2 and 5 between them where the scale is short."""
-    from matplotlib.ticker import (
-        FixedLocator,
-        FuncFormatter,
-        LogLocator,
-        NullFormatter,
-        NullLocator,
-    )
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     plain = FuncFormatter(lambda value, place: _plain(value))
     for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
@@ -124,9 +97,6 @@ def _scales(axes: Any, x_ticks: Sequence[float] | None) -> None:
         if high < 300 * low:
             axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.set_major_formatter(plain)
-    if x_ticks is not None:
-        axes.xaxis.set_major_locator(FixedLocator(list(x_ticks)))
-        axes.xaxis.set_minor_locator(NullLocator())
     axes.tick_params(labelsize=9, color=PALE)
     axes.grid(color="#eceef1", which="major")
     axes.set_axisbelow(True)
@@ -177,17 +147,14 @@ def spaced(heights: ArrayLike, gap: float) -> NDArray[np.float64]:
     runs: list[list[float]] = []  # each: sum of (wanted height less offset), count
     for height in wanted[order]:
         runs.append([float(height), 1.0])
-        while len(runs) > 1 and _top(runs[-2], gap) > runs[-1][0] / runs[-1][1] - 1e-12:
-            total, count = runs.pop()
-            before = runs[-1]
+        while len(runs) > 1:
+            (total, count), before = runs[-1], runs[-2]
+            if before[0] / before[1] + gap * before[1] <= total / count - 1e-12:
+                break  # there is room above the run before
+            runs.pop()
             before[0] += total - count * before[1] * gap
             before[1] += count
     placed = np.empty(len(wanted))
     stands = [total / count + gap * at for total, count in runs for at in range(int(count))]
     placed[order] = stands
     return placed
-
-
-def _top(run: list[float], gap: float) -> float:
-    """Return the lowest height that is free above a run."""
-    return run[0] / run[1] + gap * run[1]

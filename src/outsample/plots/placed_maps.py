@@ -5,20 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from outsample.plots.canvas import (
-    BLUE,
-    GREEN,
-    INK,
-    ORANGE,
-    PALE,
-    PURPLE,
-    SKY,
-    VERMILLION,
-    legend,
-    new_figure,
-    png,
-    settings,
-)
+from outsample.plots.canvas import legend, new_figure, png, settings
+from outsample.plots.colours import BLUE, GREEN, INK, ORANGE, PALE, PURPLE, SKY, VERMILLION
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -30,6 +18,7 @@ CLASSES = (
     *(BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY),
     *("#b8a800", "#3a3f45", "#882255", "#5b4bb5"),
 )
+SPHERE_MARKS = ("training", PALE), ("true image", GREEN), ("placed", VERMILLION)
 
 
 def placed_sphere(
@@ -43,7 +32,7 @@ def placed_sphere(
         figure = new_figure(4.8, 5.2, title)
         axes = figure.add_axes((0, 0.05, 1, 0.88), projection="3d")
         _draw_sphere(axes, training, truth, placed, magnify)
-        legend(figure, 0.0, ("training", PALE), ("true image", GREEN), ("placed", VERMILLION))
+        legend(figure, *SPHERE_MARKS)
         return png(figure)
 
 
@@ -84,10 +73,8 @@ def error_map(Y: Array, hidden: Mask, placed: Array, size: float, *, title: str 
 
 
 def hero(digits: tuple[Array, Labels, Mask, Array], sphere: tuple[Array, Array, Array]) -> bytes:
-    """Draw the head of a page, 1600 pixels wide, as PNG: the digits beside the sphere.
-
-    The parts are the arguments of `placed_map` and of `placed_sphere`.
-    """
+    """Draw the head of a page, 1600 pixels wide, as PNG: the digits beside the sphere."""
+    # The parts are the arguments of `placed_map` and of `placed_sphere`.
     with settings():
         hidden = digits[2]
         figure = new_figure(10.0, 5.2)
@@ -97,7 +84,7 @@ def hero(digits: tuple[Array, Labels, Mask, Array], sphere: tuple[Array, Array, 
         words = f"{len(sphere[1])} new points on a sphere of {len(sphere[0])}"
         figure.text(0.765, 0.955, words, ha="center", fontsize=12)
         _draw_sphere(figure.add_axes((0.54, 0.03, 0.45, 0.9), projection="3d"), *sphere)
-        legend(figure, 0.53, ("training", PALE), ("true image", GREEN), ("placed", VERMILLION))
+        legend(figure, *SPHERE_MARKS, left=0.53)
         return png(figure, dpi=160)
 
 

@@ -10,17 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from outsample.plots.canvas import FAINT, INK, new_figure, png, settings
+from outsample.plots.canvas import legend, new_figure, png, settings
+from outsample.plots.colours import FAINT, INK
 
 MARKERS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "^"}
-FINEST = 5
-"""Significant digits of a coordinate in the data: more than a screen can show."""
-REACH = 1.62
-"""Half the width of the still picture, in units of the box; its height is 0.83 of it."""
-LETTER, TALL = 0.055, 0.1
-"""Width and height of a letter of a point's words, in the same units."""
-SLICES = 24
-"""Depths that are told apart when near points are drawn over far ones."""
+FINEST = 5  # Significant digits of a coordinate in the data: more than a screen can show
+REACH = 1.62  # Half the width of the still picture, in units of the box; its height is 0.83 of it
+LETTER, TALL = 0.055, 0.1  # Width and height of a letter of a point's words, in the same units
+SLICES = 24  # Depths that are told apart when near points are drawn over far ones
 FRAME = "#d5dae0"
 
 
@@ -28,20 +25,14 @@ class Layer(NamedTuple):
     """Points of one kind."""
 
     name: str
-    points: ArrayLike
-    """Shape (n, 3)."""
+    points: ArrayLike  # Shape (n, 3)
     colour: str
     shape: str = "circle"
-    size: float = 3.0
-    """Radius on the screen, in pixels."""
-    rim: str = ""
-    """Colour of the outline; none if empty."""
-    labels: Sequence[str] = ()
-    """Words shown for a point under the mouse; one each, or none at all."""
-    named: Sequence[int] = ()
-    """Points whose words are always shown."""
-    origins: ArrayLike | None = None
-    """Where a line to each point begins, shape (n, 3)."""
+    size: float = 3.0  # Radius on the screen, in pixels
+    rim: str = ""  # Colour of the outline; none if empty
+    labels: Sequence[str] = ()  # Words shown for a point under the mouse; one each, or none at all
+    named: Sequence[int] = ()  # Points whose words are always shown
+    origins: ArrayLike | None = None  # Where a line to each point begins, shape (n, 3)
 
 
 class Scene(NamedTuple):
@@ -50,17 +41,12 @@ class Scene(NamedTuple):
     title: str
     layers: Sequence[Layer]
     axes: tuple[str, str, str] = ("", "", "")
-    equal: bool = True
-    """Whether the three axes share one scale; otherwise each fills the box."""
-    magnify: float = 1.0
-    """Lines from origins are drawn this many times longer than they are."""
+    equal: bool = True  # Whether the three axes share one scale; otherwise each fills the box
+    magnify: float = 1.0  # Lines from origins are drawn this many times longer than they are
     turn: float = 0.6
-    tilt: float = 0.35
-    """Where it is first seen from, in radians."""
-    group: str = ""
-    """Pictures of one group turn together."""
-    around: ArrayLike | None = None
-    """Points that the box holds, shape (n, 3); those of the layers by default."""
+    tilt: float = 0.35  # Where it is first seen from, in radians
+    group: str = ""  # Pictures of one group turn together
+    around: ArrayLike | None = None  # Points that the box holds, (n, 3); by default of the layers
 
 
 def scene_data(scene: Scene) -> dict[str, Any]:
@@ -73,7 +59,11 @@ def scene_data(scene: Scene) -> dict[str, Any]:
     [[0.0, 1.0, 2.0]]
     """
     layers = [_finite(layer) for layer in scene.layers]
-    told = scene._asdict() | {"layers": [_told(layer) for layer in layers]}
+    rounded = [
+        one._asdict() | {"points": _rounded(one.points), "origins": _rounded(one.origins)}
+        for one in layers
+    ]
+    told = scene._asdict() | {"layers": rounded}
     del told["around"]
     return told | {key: value.tolist() for key, value in _box(scene, layers)._asdict().items()}
 
@@ -95,7 +85,8 @@ def scene_picture(scene: Scene) -> bytes:
         axes.set(xlim=(-REACH, REACH), ylim=(-0.83 * REACH, 0.83 * REACH), aspect="equal")
         _frame(axes, scene, box)
         _draw(axes, scene, layers, box)
-        _legend(figure, layers)
+        marks = ((one.name, one.colour, MARKERS[one.shape], one.rim) for one in layers)
+        legend(figure, *marks, columns=min(3, len(layers)))
         return png(figure, dpi=140)
 
 
@@ -120,23 +111,10 @@ def _finite(layer: Layer) -> Layer:
     )
 
 
-def _told(layer: Layer) -> dict[str, Any]:
-    told = layer._asdict() | {"points": _rounded(layer.points)}
-    if layer.origins is not None:
-        told["origins"] = _rounded(layer.origins)
-    return told
-
-
-def _rounded(values: ArrayLike) -> list[list[float]]:
+def _rounded(values: ArrayLike | None) -> list[list[float]] | None:
+    if values is None:
+        return None
     return [[float(f"{value:.{FINEST}g}") for value in row] for row in _points(values)]
-
-
-def _magnified(layer: Layer, magnify: float) -> NDArray[np.float64]:
-    points = _points(layer.points)
-    if layer.origins is None:
-        return points
-    origins = _points(layer.origins)
-    return origins + magnify * (points - origins)
 
 
 class _Box(NamedTuple):
@@ -192,22 +170,24 @@ def _draw(axes: Any, scene: Scene, layers: Sequence[Layer], box: _Box) -> None:
     """Draw the points, far ones first and paler, then the words of the named ones."""
     from matplotlib.collections import LineCollection
 
-    spots = [_project(scene, box.fit(_magnified(layer, scene.magnify))) for layer in layers]
-    for layer, seen in zip(layers, spots, strict=True):
+    spots = []
+    for layer in layers:
+        seen = _project(scene, box.fit(_points(layer.points)))
         if layer.origins is not None:
-            starts = _project(scene, box.fit(_points(layer.origins)))
+            origins = _points(layer.origins)
+            longer = origins + scene.magnify * (_points(layer.points) - origins)
+            starts, seen = (_project(scene, box.fit(ends)) for ends in (origins, longer))
             lines = np.stack([starts, seen], axis=1)[:, :, :2]
-            axes.add_collection(
-                LineCollection(
-                    list(lines), colors=layer.colour, linewidths=0.9, alpha=0.7, zorder=2.5
-                )
-            )
+            drawn = LineCollection(list(lines), colors=layer.colour, linewidths=0.9, alpha=0.7)
+            drawn.set_zorder(2.5)
+            axes.add_collection(drawn)
+        spots.append(seen)
         for places in _slices(seen[:, 2]):
             depth = float(seen[places, 2].mean())
             axes.scatter(
                 *seen[places, :2].T, s=2.2 * layer.size**2, color=layer.colour,
-                alpha=_strength(depth), marker=MARKERS[layer.shape], zorder=_order(depth),
-                edgecolors=layer.rim or "none", linewidths=0.6,
+                alpha=float(np.clip(0.78 + 0.3 * depth, 0.25, 1.0)), zorder=3.0 + depth,
+                marker=MARKERS[layer.shape], edgecolors=layer.rim or "none", linewidths=0.6,
             )  # fmt: skip
     _name(axes, layers, spots)
 
@@ -217,14 +197,6 @@ def _slices(depth: NDArray[np.float64]) -> list[NDArray[np.int64]]:
     order = np.argsort(depth)
     cuts = np.searchsorted(depth[order], np.linspace(-2.0, 2.0, SLICES + 1)[1:-1])
     return [part for part in np.split(order, cuts) if len(part)]
-
-
-def _strength(depth: float) -> float:
-    return float(np.clip(0.78 + 0.3 * depth, 0.25, 1.0))
-
-
-def _order(depth: float) -> float:
-    return 3.0 + depth
 
 
 def _name(axes: Any, layers: Sequence[Layer], spots: Sequence[NDArray[np.float64]]) -> None:
@@ -263,19 +235,3 @@ def _free(
         if inside and clear:
             return float(left), float(middle), wide, TALL
     return None
-
-
-def _legend(figure: Any, layers: Sequence[Layer]) -> None:
-    from matplotlib.lines import Line2D
-
-    marks = [
-        Line2D(
-            [], [], linestyle="", marker=MARKERS[layer.shape], color=layer.colour, markersize=6,
-            markeredgecolor=layer.rim or layer.colour, label=layer.name,
-        )
-        for layer in layers
-    ]  # fmt: skip
-    figure.legend(
-        handles=marks, loc="lower center", frameon=False, ncols=min(3, len(marks)),
-        handletextpad=0.1, columnspacing=1.2, fontsize=9,
-    )  # fmt: skip

@@ -6,13 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from outsample.plots.canvas import INK, PALE, legend, new_figure, png, settings
+from outsample.plots.canvas import legend, new_figure, png, settings
+from outsample.plots.colours import INK, PALE
 from outsample.plots.curves import WIDTH
 
-STRIP = 1.55
-"""Height of a strip, in inches."""
-SHOWN = 1e-6
-"""A log strip goes down to this share of its largest value."""
+STRIP = 1.55  # Height of a strip, in inches
+SHOWN = 1e-6  # A log strip goes down to this share of its largest value
 
 
 class Trace(NamedTuple):
@@ -21,8 +20,7 @@ class Trace(NamedTuple):
     title: str
     values: ArrayLike
     log: bool = True
-    level: float | None = None
-    """Where a dashed line is drawn."""
+    level: float | None = None  # Where a dashed line is drawn
     level_name: str = ""
 
 
@@ -61,7 +59,7 @@ def trace_chart(
             axes.set_xlabel(x_label if last else "")
             axes.get_ylim()  # settles the limits before words are placed
             _words(axes, values, named)
-        legend(figure, 0.0, *((kind.name, kind.colour, kind.marker) for kind in kinds))
+        legend(figure, *((kind.name, kind.colour, kind.marker) for kind in kinds))
         return png(figure)
 
 
@@ -92,7 +90,10 @@ def _strip(axes: Any, trace: Trace, kinds: Sequence[Kind]) -> NDArray[np.float64
     axes.set_xlim(-0.02 * len(values), 1.02 * len(values))
     axes.margins(y=0.12)
     if trace.log:
-        _decades(axes)
+        from matplotlib.ticker import LogLocator, NullFormatter
+
+        axes.yaxis.set_major_locator(LogLocator(numticks=5))  # three to five powers of ten
+        axes.yaxis.set_minor_formatter(NullFormatter())
     return values
 
 
@@ -101,14 +102,6 @@ def _raised(values: NDArray[np.float64]) -> NDArray[np.float64]:
     positive = values[np.isfinite(values) & (values > 0)]
     low = max(positive.min(), positive.max() * SHOWN) if len(positive) else 1.0
     return np.where(np.isfinite(values), np.maximum(values, low), np.nan)
-
-
-def _decades(axes: Any) -> None:
-    """Label three to five powers of ten."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    axes.yaxis.set_major_locator(LogLocator(numticks=5))
-    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _words(axes: Any, values: NDArray[np.float64], named: Sequence[tuple[int, str]]) -> None:

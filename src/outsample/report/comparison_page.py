@@ -4,14 +4,14 @@ import csv
 import json
 import math
 import os
-from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from outsample import plots
 from outsample.comparison.compare import Comparison
-from outsample.report.page import Picture, Section, Table, build_page, write_file, write_page
+from outsample.plots.canvas import can_draw
+from outsample.report.page import Picture, Section, Table, build_page, write_file
 
 CODE = """from outsample import compare
 
@@ -50,9 +50,9 @@ def write_comparison(
     writer.writeheader()
     writer.writerows(records)
     return [
-        write_file(folder / "compare.json", text.encode()),
-        write_file(folder / "compare.csv", lines.getvalue().encode()),
-        write_page(folder / "compare.html", _page(comparison, compared)),
+        write_file(folder / "compare.json", text),
+        write_file(folder / "compare.csv", lines.getvalue()),
+        write_file(folder / "compare.html", _page(comparison, compared)),
     ]
 
 
@@ -76,7 +76,7 @@ def _page(comparison: Comparison, compared: Compared) -> str:
     failed = [f"{row.name} failed. {row.failure}." for row in comparison if row.failure]
     table = comparison_table(comparison, CAPTION)
     pictures = []
-    if find_spec("matplotlib") is not None:
+    if can_draw():
         pictures = [Picture(plots.comparison(comparison), "Errors of the extensions, best first")]
     shown = [] if best.failure else [(f"{best.error:.3g}", f"error of {best.name}, the best")]
     return build_page(

@@ -16,10 +16,8 @@ from typing import NamedTuple
 class Picture(NamedTuple):
     """A picture's file and the words that go with it."""
 
-    data: bytes
-    """A PNG or SVG file."""
-    alt: str
-    """What is to be seen, for those who do not see it."""
+    data: bytes  # A PNG or SVG file
+    alt: str  # What is to be seen, for those who do not see it
     caption: str = ""
 
 
@@ -29,8 +27,7 @@ class Table(NamedTuple):
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str = ""
-    highlight: frozenset[int] = frozenset()
-    """Rows to set off from the others, counted from 0."""
+    highlight: frozenset[int] = frozenset()  # Rows to set off from the others, counted from 0
 
 
 class Section(NamedTuple):
@@ -133,22 +130,15 @@ def build_page(
     )
 
 
-def write_page(path: str | os.PathLike[str], html: str) -> Path:
-    """Write a page under a temporary name, then give it its own; return its absolute path."""
-    return write_file(path, html.encode("utf-8"))
-
-
-def write_file(path: str | os.PathLike[str], data: bytes) -> Path:
-    """Write a file under a temporary name, then give it its own; return its absolute path.
-
-    Nobody ever reads half a file, and a failed run leaves the previous one as it was.
-    """
+def write_file(path: str | os.PathLike[str], data: str | bytes) -> Path:
+    """Write a file under a temporary name, then give it its own; return its absolute path."""
+    # Nobody ever reads half a file, and a failed run leaves the previous one as it was.
     target = Path(path).absolute()
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
+            stream.write(data.encode() if isinstance(data, str) else data)
         os.chmod(name, 0o644)  # mkstemp gives nobody else a look; a page is for others too
         os.replace(name, target)
     except BaseException:

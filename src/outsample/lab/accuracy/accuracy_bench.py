@@ -1,6 +1,5 @@
 """What `outsample bench accuracy` does: measure, write the results, and draw them."""
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
@@ -13,14 +12,7 @@ from outsample.lab.accuracy import errors as accuracy
 from outsample.lab.accuracy.accuracy_page import accuracy_page, map_report, ratios, summary_table
 from outsample.lab.accuracy.map_result import AccuracyRun, MapResult, MapRow
 from outsample.lab.accuracy.maps import QUICK, SPHERE
-from outsample.lab.bench_files import (
-    EXACT,
-    Benchmark,
-    fields_of,
-    read_results,
-    write_drawing,
-    write_results,
-)
+from outsample.lab.bench_files import EXACT, Bench, Benchmark, PathLike, fields_of
 from outsample.lab.environment import versions
 from outsample.lab.json_records import plain, restored
 from outsample.lab.progress import Progress
@@ -36,7 +28,7 @@ PROTOCOL = (
 
 
 def run_accuracy(
-    out_dir: str | os.PathLike[str],
+    out_dir: PathLike,
     *,
     names: Sequence[str] = (),
     quick: bool = False,
@@ -44,11 +36,9 @@ def run_accuracy(
     progress: Progress | None = None,
     show: Callable[[str, Table | None], None] | None = None,
 ) -> Benchmark:
-    """Measure, and write ``accuracy.json``, ``accuracy.png`` and ``accuracy.html``.
-
-    `quick` takes three small maps, unless others are named, and one split; `show` gets a title
-    and a table of each map as soon as it is measured.
-    """
+    """Measure, and write ``accuracy.json``, ``accuracy.png`` and ``accuracy.html``."""
+    # `quick` takes three small maps, unless others are named, and one split; `show` gets a title
+    # and a table of each map as soon as it is measured.
     maps = accuracy.select(names or (QUICK if quick else ()))
     check_writable(out_dir)
     seeds = (0,) if quick else (0, 1, 2)
@@ -57,18 +47,7 @@ def run_accuracy(
     with threadpool_limits(1):  # ours runs on one thread too, so that times compare
         results = accuracy.run(maps, seeds, folder, progress, on_map)
     run = AccuracyRun(PROTOCOL, seeds, versions(PACKAGES), perf_counter() - begin, results)
-    return _draw(out_dir, run, [write_results(Path(out_dir) / "accuracy.json", told_run(run))])
-
-
-def draw_accuracy(out_dir: str | os.PathLike[str], path: str | os.PathLike[str]) -> Benchmark:
-    """Draw picture and page again from a file of results alone."""
-    return _draw(out_dir, read_results(path, restored_run), [])
-
-
-def _draw(out_dir: str | os.PathLike[str], run: AccuracyRun, files: list[Path]) -> Benchmark:
-    picture = ratios(run.maps)
-    files = files + write_drawing(out_dir, "accuracy", picture, accuracy_page(run, picture))
-    return Benchmark([("Summary", summary_table(run.maps))], run.seconds, files)
+    return ACCURACY.write(out_dir, run)
 
 
 def told_run(run: AccuracyRun) -> dict[str, Any]:
@@ -108,3 +87,10 @@ def _restored_map(told: dict[str, Any]) -> MapResult:
         for row in told.get("rows", ())
     ]  # fmt: skip
     return restored(MapResult, fields_of(MapResult, told) | {"rows": []})._replace(rows=rows)
+
+
+ACCURACY = Bench(
+    "accuracy", run_accuracy, told_run, restored_run,
+    tables=lambda run: [("Summary", summary_table(run.maps))],
+    picture=lambda run: ratios(run.maps), page=accuracy_page,
+)  # fmt: skip

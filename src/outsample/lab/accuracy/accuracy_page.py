@@ -6,7 +6,8 @@ from outsample import plots
 from outsample.comparison.compare import Comparison
 from outsample.lab.accuracy.map_result import AccuracyRun, MapResult
 from outsample.lab.accuracy.peers import OURS, PEER
-from outsample.lab.bench_files import can_draw, settings_section
+from outsample.lab.bench_files import settings_section
+from outsample.plots.canvas import can_draw
 from outsample.report.page import Picture, Section, Table, build_page
 
 BARS = (

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from outsample.comparison.holdout import Case, measure
 from outsample.lab.accuracy.map_result import MapResult, MapRow
 from outsample.lab.accuracy.maps import MAPS, SPHERE, MapSpec, Unavailable, cases
-from outsample.lab.accuracy.peers import OURS, Extender, extenders
+from outsample.lab.accuracy.peers import OURS, extenders
+from outsample.lab.bench_files import chosen_by_name
 from outsample.lab.progress import Progress, Teller
 from outsample.points import map_size
 
@@ -27,15 +28,7 @@ def select(names: Sequence[str]) -> list[MapSpec]:
     >>> [spec.name for spec in select(["sphere", "digits-umap"])]
     ['sphere-900', 'sphere-2500', 'digits-umap']
     """
-    for name in names:
-        if not any(spec.name.startswith(name) for spec in MAPS):
-            known = ", ".join(spec.name for spec in MAPS)
-            raise ValueError(f"there is no map {name!r}; the maps are: {known}")
-    exact = {spec.name for spec in MAPS} & set(names)
-    starts = tuple(name for name in names if name not in exact)
-    return [
-        spec for spec in MAPS if not names or spec.name in exact or spec.name.startswith(starts)
-    ]
+    return chosen_by_name("map", MAPS, names, lambda spec: {spec.name})
 
 
 def run(
@@ -45,10 +38,8 @@ def run(
     progress: Progress | None = None,
     on_map: Callable[[MapResult], None] | None = None,
 ) -> list[MapResult]:
-    """Measure every extension on every map, a random split for each seed.
-
-    Maps that need a data file are skipped without its folder; `on_map` gets each result at once.
-    """
+    """Measure every extension on every map, a random split for each seed."""
+    # Maps that need a data file are skipped without its folder; `on_map` gets each result at once.
     teller, found = Teller(progress, {spec.name: spec.minutes for spec in maps}), []
     for spec in maps:
         found.append(run_map(spec, seeds, folder, teller.part(spec.name)))
@@ -78,7 +69,9 @@ def run_map(spec: MapSpec, seeds: Sequence[int], folder: Path | None, tell: Prog
     rows = []
     for at, extender in enumerate(listed):
         tell(0.2 + 0.8 * at / len(listed), f"{spec.title}: {extender.name}")
-        rows.append(_row(extender, splits, size, judge))
+        on_case = judge if extender.family == OURS else None
+        result = measure(extender.name, extender.build, splits, size, on_case)
+        rows.append(MapRow(result, extender.family, extender.note))
     rows.sort(key=lambda row: (bool(row.result.failure), row.result.error))
     return told._replace(
         rows=rows,
@@ -86,15 +79,9 @@ def run_map(spec: MapSpec, seeds: Sequence[int], folder: Path | None, tell: Prog
         n_columns=X.shape[1],
         n_components=Y.shape[1],
         map_seconds=seconds,
-        coverage=judge.coverage,
+        coverage=float(np.mean(judge.shares)) if judge.shares else None,
         chosen=tuple(judge.chosen),
     )
-
-
-def _row(extender: Extender, splits: Sequence[Case], size: float, judge: "_Judge") -> MapRow:
-    on_case = judge if extender.family == OURS else None
-    result = measure(extender.name, extender.build, splits, size, on_case)
-    return MapRow(result, extender.family, extender.note)
 
 
 class _Judge:
@@ -103,7 +90,7 @@ class _Judge:
     def __init__(self, size: float) -> None:
         self.size = size
         self.chosen: list[str] = []
-        self.shares: list[float] = []
+        self.shares: list[float] = []  # Of the points within their bar
 
     def __call__(self, fitted: Any, case: Case, errors: NDArray[np.float64]) -> None:
         self.chosen.append(
@@ -112,8 +99,3 @@ class _Judge:
         )
         bars = fitted.place(case.X_new).error_bar
         self.shares.append(float((errors * self.size <= bars).mean()))
-
-    @property
-    def coverage(self) -> float | None:
-        """Mean share of points within their bar; None before any was seen."""
-        return float(np.mean(self.shares)) if self.shares else None

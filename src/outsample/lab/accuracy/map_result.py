@@ -11,10 +11,8 @@ class MapRow(NamedTuple):
     """One extension on one map."""
 
     result: ComparisonRow
-    family: str
-    """`peers.OURS`, `PAPER`, `KERNEL` or `PEER`."""
-    parameters: str
-    """Settings and limits, for people."""
+    family: str  # `peers.OURS`, `PAPER`, `KERNEL` or `PEER`
+    parameters: str  # Settings and limits, for people
 
 
 class MapResult(NamedTuple):
@@ -23,17 +21,14 @@ class MapResult(NamedTuple):
     name: str
     title: str
     kind: str
-    stated_target: float | None = None
-    """Mean error to reach; None asks for the lowest of the table."""
+    stated_target: float | None = None  # Mean error to reach; None asks for the lowest of the table
     rows: Sequence[MapRow] = ()
     n_points: int = 0
     n_columns: int = 0
     n_components: int = 0
     map_seconds: float = 0.0
-    coverage: float | None = None
-    """Share of hidden points within the error bar of PCAExtension(), which promises 90 %."""
-    chosen: tuple[str, ...] = ()
-    """What PCAExtension() chose, split by split."""
+    coverage: float | None = None  # Share of hidden points within our error bars; 90 % are promised
+    chosen: tuple[str, ...] = ()  # What PCAExtension() chose, split by split
     skipped: str = ""
 
     @property
@@ -65,8 +60,7 @@ class MapResult(NamedTuple):
 class AccuracyRun(NamedTuple):
     """All that the file of results holds, and the page shows."""
 
-    protocol: str
-    """How it was measured, for people."""
+    protocol: str  # How it was measured, for people
     seeds: tuple[int, ...]
     versions: dict[str, str]
     seconds: float

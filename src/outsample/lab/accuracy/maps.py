@@ -24,30 +24,34 @@ from outsample.comparison.holdout import Case
 from outsample.lab import datasets
 
 Array = NDArray[np.float64]
+Pair = tuple[Array, Array]  # Points and images
+Points = Callable[[Path | None], Array]  # Takes the folder of data
 MNIST_FILE = "embedding/mnist.npz"
 MNIST_ROWS = 10_000
-SPHERE = "sphere"
-"""The kind of the paper's example: its errors are not divided by the size of the map."""
+SPHERE = "sphere"  # The kind of the paper's example: errors are not divided by the map's size
 
 
 class Unavailable(Exception):
     """A map cannot be made here; the message says why."""
 
 
+def data_file(folder: Path | None, name: str) -> Path:
+    """Return the path of a file in the folder of data; Unavailable if it is not there."""
+    path = Path(name) if folder is None else folder / name
+    if folder is None or not path.is_file():
+        raise Unavailable(f"no file {path}; name its folder with --data")
+    return path
+
+
 class MapSpec(NamedTuple):
     """A line of the benchmark: how its map is made and what is to be reached."""
 
-    name: str
-    """For the command line and the file of results."""
+    name: str  # For the command line and the file of results
     title: str
-    kind: str
-    """The method that made the map: ``"tsne"``, ``"umap"``, ... or `SPHERE`."""
-    target: float | None
-    """Mean error to reach; None asks for the lowest of the table."""
-    make: Callable[[Path | None], tuple[Array, Array]]
-    """Takes the folder of data and returns points and images."""
-    minutes: float
-    """Rough cost of map and rows, for the time left."""
+    kind: str  # The method that made the map: ``"tsne"``, ``"umap"``, ... or `SPHERE`.
+    target: float | None  # Mean error to reach; None asks for the lowest of the table
+    make: Callable[[Path | None], Pair]  # Takes the folder of data
+    minutes: float  # Rough cost of map and rows, for the time left
 
 
 def cases(spec: MapSpec, X: Array, Y: Array, seeds: Sequence[int] = (0, 1, 2)) -> list[Case]:
@@ -96,32 +100,26 @@ def diffusion_map(X: Array, n_components: int = 5) -> Array:
     return np.asarray(Y * np.sign(largest), dtype=np.float64)
 
 
-def _sphere(n_per_axis: int, folder: Path | None) -> tuple[Array, Array]:
-    data = datasets.sphere(n_per_axis)
-    return data.X, data.Y
+def _sphere(n_per_axis: int, folder: Path | None) -> Pair:
+    return datasets.sphere(n_per_axis)[:2]
 
 
-def _digits(embed: Callable[[Array], Array], folder: Path | None) -> tuple[Array, Array]:
-    X = datasets.digits().X
-    return X, embed(X)
+def _digits(folder: Path | None) -> Array:
+    return datasets.digits().X
 
 
-def _sheet(name: str, embed: Callable[[Array], Array], folder: Path | None) -> tuple[Array, Array]:
-    """Embed the swiss roll or the s-curve, 5000 points."""
-    X = getattr(sklearn_datasets, f"make_{name}")(5000, random_state=0)[0]
-    return X, embed(X)
+def _sheet(name: str, folder: Path | None) -> Array:
+    """Return the swiss roll or the s-curve, 5000 points."""
+    return np.asarray(getattr(sklearn_datasets, f"make_{name}")(5000, random_state=0)[0])
 
 
-def _mnist(embed: Callable[[Array], Array], folder: Path | None) -> tuple[Array, Array]:
-    X = _mnist_points(None if folder is None else folder / MNIST_FILE)
-    return X, embed(X)
+def _mnist(folder: Path | None) -> Array:
+    return _mnist_points(data_file(folder, MNIST_FILE))
 
 
 @lru_cache(maxsize=1)
-def _mnist_points(path: Path | None) -> Array:
+def _mnist_points(path: Path) -> Array:
     """Random images, as 50 principal components; kept, for four maps want them."""
-    if path is None or not path.is_file():
-        raise Unavailable(f"no file {path or MNIST_FILE}; name its folder with --data")
     with np.load(path, allow_pickle=False) as file:
         images = file["X_train"]
     chosen = np.random.default_rng(0).choice(
@@ -132,8 +130,11 @@ def _mnist_points(path: Path | None) -> Array:
     return np.asarray(PCA(n_components, random_state=0).fit_transform(pixels))
 
 
-def _tsne(X: Array) -> Array:
-    with threadpool_limits(1):  # the same map on every number of cores
+def tsne(X: Array) -> Array:
+    """Return the t-SNE map, shape (n, 2)."""
+    # One thread, so that the map is the same on every number of cores. More would gain seconds
+    # on an idle machine and lose a minute on a busy one, where they wait for one another.
+    with threadpool_limits(1):
         return np.asarray(TSNE(random_state=0).fit_transform(X), dtype=np.float64)
 
 
@@ -156,40 +157,38 @@ def _lle(X: Array) -> Array:
 
 _isomap_15, _isomap_10 = partial(_isomap, n_neighbors=15), partial(_isomap, n_neighbors=10)
 _isomap_5d = partial(_isomap, n_components=5)
+_swiss, _s_curve = partial(_sheet, "swiss_roll"), partial(_sheet, "s_curve")
 
+
+def _made(points: Points, embed: Callable[[Array], Array], folder: Path | None) -> Pair:
+    X = points(folder)
+    return X, embed(X)
+
+
+def _map(
+    name: str, title: str, kind: str, target: float | None, points: Points,
+    embed: Callable[[Array], Array], minutes: float,
+) -> MapSpec:  # fmt: skip
+    return MapSpec(name, title, kind, target, partial(_made, points, embed), minutes)
+
+
+# The benchmark, from the cheapest map to the dearest.
 MAPS: tuple[MapSpec, ...] = (
     MapSpec("sphere-900", "sphere, 900", SPHERE, 1e-5, partial(_sphere, 30), 0.15),
     MapSpec("sphere-2500", "sphere, 2500", SPHERE, 3e-6, partial(_sphere, 50), 0.2),
-    MapSpec("digits-tsne", "digits t-SNE", "tsne", 0.0255, partial(_digits, _tsne), 0.35),
-    MapSpec("digits-umap", "digits UMAP", "umap", 0.0135, partial(_digits, _umap), 0.6),
-    MapSpec("digits-isomap", "digits Isomap", "isomap", 0.081, partial(_digits, _isomap), 0.3),
-    MapSpec(
-        "digits-isomap-5d", "digits Isomap 5-D", "isomap", 0.105, partial(_digits, _isomap_5d), 0.3
+    _map("digits-tsne", "digits t-SNE", "tsne", 0.0255, _digits, tsne, 0.35),
+    _map("digits-umap", "digits UMAP", "umap", 0.0135, _digits, _umap, 0.6),
+    _map("digits-isomap", "digits Isomap", "isomap", 0.081, _digits, _isomap, 0.3),
+    _map("digits-isomap-5d", "digits Isomap 5-D", "isomap", 0.105, _digits, _isomap_5d, 0.3),
+    _map(
+        "digits-diffusion", "digits diffusion 5-D", "diffusion", 0.017, _digits, diffusion_map, 0.4
     ),
-    MapSpec(
-        "digits-diffusion", "digits diffusion 5-D", "diffusion", 0.017,
-        partial(_digits, diffusion_map), 0.4,
-    ),
-    MapSpec(
-        "swiss-isomap", "swiss roll Isomap", "isomap", 0.0033,
-        partial(_sheet, "swiss_roll", _isomap_15), 0.45,
-    ),
-    MapSpec(
-        "swiss-lle", "swiss roll LLE", "lle", 0.0001, partial(_sheet, "swiss_roll", _lle), 0.4
-    ),
-    MapSpec(
-        "s-isomap", "s-curve Isomap", "isomap", 0.0031,
-        partial(_sheet, "s_curve", _isomap_15), 0.45,
-    ),
-    MapSpec("mnist-tsne", "MNIST t-SNE", "tsne", None, partial(_mnist, _tsne), 2.5),
-    MapSpec("mnist-umap", "MNIST UMAP", "umap", None, partial(_mnist, _umap), 3.5),
-    MapSpec("mnist-isomap", "MNIST Isomap", "isomap", None, partial(_mnist, _isomap_10), 3.0),
-    MapSpec(
-        "mnist-diffusion", "MNIST diffusion 5-D", "diffusion", None,
-        partial(_mnist, diffusion_map), 3.0,
-    ),
-)  # fmt: skip
-"""The benchmark, from the cheapest map to the dearest."""
-
-QUICK = ("sphere-900", "digits-isomap", "digits-diffusion")
-"""Maps of the short run."""
+    _map("swiss-isomap", "swiss roll Isomap", "isomap", 0.0033, _swiss, _isomap_15, 0.45),
+    _map("swiss-lle", "swiss roll LLE", "lle", 0.0001, _swiss, _lle, 0.4),
+    _map("s-isomap", "s-curve Isomap", "isomap", 0.0031, _s_curve, _isomap_15, 0.45),
+    _map("mnist-tsne", "MNIST t-SNE", "tsne", None, _mnist, tsne, 2.5),
+    _map("mnist-umap", "MNIST UMAP", "umap", None, _mnist, _umap, 3.5),
+    _map("mnist-isomap", "MNIST Isomap", "isomap", None, _mnist, _isomap_10, 3.0),
+    _map("mnist-diffusion", "MNIST diffusion 5-D", "diffusion", None, _mnist, diffusion_map, 3.0),
+)
+QUICK = ("sphere-900", "digits-isomap", "digits-diffusion")  # Maps of the short run

@@ -20,14 +20,9 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import KNeighborsRegressor, NearestNeighbors
 
-from outsample import (
-    GeometricHarmonics,
-    LaplacianPyramids,
-    MultiscaleExtension,
-    NystroemExtension,
-    PCAExtension,
-)
+import outsample
 from outsample.lab.demo import sphere_table as sphere
+from outsample.lab.methods import WEIGHTINGS, paper_weights
 
 Array = NDArray[np.float64]
 Place = Callable[[Array], Array]
@@ -35,24 +30,18 @@ Place = Callable[[Array], Array]
 METHOD = "PCAExtension()"
 OURS, PAPER, KERNEL, PEER = "ours", "paper", "kernel", "peer"
 
-TUNING_ROWS, LIKELIHOOD_ROWS = 1000, 500
-"""Hyper-parameters are chosen on at most so many rows: kernel ridge, Gaussian process."""
-KERNEL_ROWS = 2000
-"""Our kernel methods are measured on maps of at most so many training points."""
-PROCESS_ROWS = 4000
-"""A Gaussian process of scikit-learn takes at most so many rows."""
+TUNING_ROWS, LIKELIHOOD_ROWS = 1000, 500  # Most rows to tune kernel ridge, a Gaussian process
+KERNEL_ROWS = 2000  # Our kernel methods are measured on maps of at most so many training points
+PROCESS_ROWS = 4000  # A Gaussian process of scikit-learn takes at most so many rows
 
 
 class Extender(NamedTuple):
     """A line of the table before it is measured."""
 
     name: str
-    family: str
-    """`OURS`, `PAPER`, `KERNEL` (the other systems of the paper, as we have them) or `PEER`."""
-    build: Callable[[], Any]
-    """Return a new, unfitted extension."""
-    note: str = ""
-    """Settings and limits."""
+    family: str  # `OURS`, `PAPER`, `KERNEL` (our version of the paper's other systems) or `PEER`
+    build: Callable[[], Any]  # Return a new, unfitted extension
+    note: str = ""  # Settings and limits
 
 
 class Peer:
@@ -79,10 +68,8 @@ def local_rbf(X: Array, Y: Array, kernel: str, neighbors: int = 50) -> Place:
 
 
 def gaussian_process(X: Array, Y: Array) -> Place:
-    """Gaussian-process regression, the extension of Barkan, Weill and Averbuch (2016).
-
-    Length and noise are chosen by likelihood on some rows; then all it can take are factored.
-    """
+    """Gaussian-process regression, the extension of Barkan, Weill and Averbuch (2016)."""
+    # Length and noise are chosen by likelihood on some rows; then all it can take are factored.
     order = np.random.default_rng(0).permutation(len(X))
     some, all_rows = order[:LIKELIHOOD_ROWS], order[:PROCESS_ROWS]
     length = np.sqrt(median_squared_distance(X))
@@ -125,10 +112,8 @@ def ridge_errors(X: Array, Y: Array, gamma: float) -> list[tuple[float, float]]:
 
 
 def barycentric(X: Array, Y: Array, n_neighbors: int = 10, reg: float = 1e-3) -> Place:
-    """Weights that rebuild a point from its neighbours, used on their images.
-
-    What ``transform`` of scikit-learn's locally linear embedding does.
-    """
+    """Weights that rebuild a point from its neighbours, used on their images."""
+    # What ``transform`` of scikit-learn's locally linear embedding does.
     index = NearestNeighbors(n_neighbors=n_neighbors).fit(X)
 
     def place(new: Array) -> Array:
@@ -187,37 +172,28 @@ def missing(X: Array, Y: Array, package: str) -> Place:
 
 
 def extenders(kind: str, step: float | None = None) -> list[Extender]:
-    """Return a map's lines: ours with all defaults, the paper's weightings, our kernels, others.
-
-    `kind` made the map: t-SNE and UMAP maps have placements of their own. `step` is that of the
-    sphere's grid, on which the paper's radii depend.
-    """
-    found = [Extender(METHOD, OURS, PCAExtension, "all defaults")]
-    for weighting in sphere.WEIGHTINGS:
-        fixed: dict[str, Any] = {
-            "weighting": weighting,
-            "order": 0,
-            "loss": "squared",
-            "n_neighbors": 15,
-        }
-        note = "order 0, squared loss, 15 neighbours"
-        if step is not None:
-            radii = {"radius": 2.3 * step, "tangent_radius": 1.5 * step, "curvature": 2}
-            fixed = {key: fixed[key] for key in ("weighting", "order", "loss")} | radii
-            note = "order 0, squared loss, radii 2.3 h and 1.5 h, c = 2"
-        found.append(Extender(f"paper: {weighting}", PAPER, partial(PCAExtension, **fixed), note))
+    """Return a map's lines: ours with all defaults, the paper's weightings, our kernels, others."""
+    # `kind` made the map: t-SNE and UMAP maps have placements of their own. `step` is that of the
+    # sphere's grid, on which the paper's radii depend.
+    found = [Extender(METHOD, OURS, outsample.PCAExtension, "all defaults")]
+    settings: dict[str, Any] = {"n_neighbors": 15} if step is None else sphere.radii(step)
+    near = "15 neighbours" if step is None else "radii 2.3 h and 1.5 h, c = 2"
+    note = f"order 0, squared loss, {near}"
+    for weighting in WEIGHTINGS:
+        paper = partial(paper_weights, weighting, **settings)
+        found.append(Extender(f"paper: {weighting}", PAPER, paper, note))
     kernels = {
-        "Nystroem": NystroemExtension,
-        "geometric harmonics": GeometricHarmonics,
-        "Laplacian pyramids": LaplacianPyramids,
-        "MSE": MultiscaleExtension,
+        "Nystroem": outsample.NystroemExtension,
+        "geometric harmonics": outsample.GeometricHarmonics,
+        "Laplacian pyramids": outsample.LaplacianPyramids,
+        "MSE": outsample.MultiscaleExtension,
     }
     for name, method in kernels.items():
         note = f"ours, all defaults; up to {KERNEL_ROWS} points"
         found.append(Extender(name, KERNEL, _peer(by_kernel_method, method=method), note))
     for k in (5, 15):
-        near = partial(KNeighborsRegressor, n_neighbors=k, weights="distance")
-        found.append(Extender(f"{k}-NN", PEER, near, "inverse-distance weights"))
+        nearest = partial(KNeighborsRegressor, n_neighbors=k, weights="distance")
+        found.append(Extender(f"{k}-NN", PEER, nearest, "inverse-distance weights"))
     found += [
         Extender("RBF thin plate", PEER, _peer(local_rbf, kernel="thin_plate_spline"),
                  "SciPy, 50 neighbours; linear term if columns are fewer than half"),
@@ -229,10 +205,7 @@ def extenders(kind: str, step: float | None = None) -> list[Extender]:
                  f"RBF kernel, tuned on up to {TUNING_ROWS} rows"),
         Extender("LLE weights", PEER, _peer(barycentric), "barycentric, 10 neighbours"),
     ]  # fmt: skip
-    own = {
-        "tsne": ("openTSNE", "openTSNE", by_opentsne),
-        "umap": ("umap-learn", "umap", by_umap),
-    }
+    own = {"tsne": ("openTSNE", "openTSNE", by_opentsne), "umap": ("umap-learn", "umap", by_umap)}
     if kind in own:
         package, module, learn = own[kind]
         note = "its own transform, given the frozen map"

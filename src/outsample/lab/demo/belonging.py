@@ -16,8 +16,7 @@ from outsample.lab.datasets import JUNK_KINDS
 from outsample.lab.demo.digits_map import split
 from outsample.report.page import Section, Table
 
-ALPHA = 0.05
-"""Share of false alarms asked for."""
+ALPHA = 0.05  # Share of false alarms asked for
 NEW = "new digits"
 TITLES = {
     NEW: "Digits the detector has not seen",
@@ -33,12 +32,9 @@ class KindRow(NamedTuple):
 
     kind: str
     n_images: int
-    flagged: float
-    """Share with a p-value of at most `ALPHA`."""
-    median: float
-    """Median p-value."""
-    area: float | None
-    """Area under the ROC curve against the new digits; None for these themselves."""
+    flagged: float  # Share with a p-value of at most `ALPHA`
+    median: float  # Median p-value
+    area: float | None  # Area under the ROC curve against the new digits; None for these themselves
 
 
 def run(X: NDArray[np.float64], seed: int = 0) -> list[KindRow]:
@@ -48,19 +44,16 @@ def run(X: NDArray[np.float64], seed: int = 0) -> list[KindRow]:
     detector = NoveltyDetector(alpha=ALPHA).fit(X[~hidden])
     rng = np.random.default_rng(seed)
     images = {NEW: X[hidden]} | {kind: make(X[hidden], rng) for kind, make in JUNK_KINDS.items()}
-    normal = detector.abnormality(X[hidden])
-    return [_row(detector, kind, batch, normal) for kind, batch in images.items()]
-
-
-def _row(
-    detector: NoveltyDetector, kind: str, images: NDArray[np.float64], normal: NDArray[np.float64]
-) -> KindRow:
-    p, area = detector.p_values(images), None
-    if kind != NEW:
-        scores = np.concatenate([normal, detector.abnormality(images)])
-        labels = np.repeat([0, 1], [len(normal), len(images)])
-        area = float(roc_auc_score(labels, scores))
-    return KindRow(kind, len(images), float((p <= ALPHA).mean()), float(np.median(p)), area)
+    normal, rows = detector.abnormality(X[hidden]), []
+    for kind, batch in images.items():
+        p, area = detector.p_values(batch), None
+        if kind != NEW:
+            scores = np.concatenate([normal, detector.abnormality(batch)])
+            labels = np.repeat([0, 1], [len(normal), len(batch)])
+            area = float(roc_auc_score(labels, scores))
+        flagged = float((p <= ALPHA).mean())
+        rows.append(KindRow(kind, len(batch), flagged, float(np.median(p)), area))
+    return rows
 
 
 def flagged_table(rows: Sequence[KindRow]) -> Table:

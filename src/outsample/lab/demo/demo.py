@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +11,8 @@ from outsample.lab.demo import digits_map as digits
 from outsample.lab.demo import sphere_table as sphere
 from outsample.lab.methods import DEFAULTS, REFERENCE, TITLES
 from outsample.lab.progress import Progress, Teller, step_by_step
-from outsample.report.page import Picture, Section, Table, build_page, check_writable, write_page
+from outsample.plots.canvas import can_draw
+from outsample.report.page import Picture, Section, Table, build_page, check_writable, write_file
 
 CODE = """from outsample import NoveltyDetector, PCAExtension
 
@@ -43,10 +43,10 @@ QUICK = Size(n_per_axis=(12, 18), n_new=50, n_seeds=2, n_digits=500, splits=(0, 
 class DemoResult(NamedTuple):
     """What the demo found, and the page that shows it."""
 
-    page: Path
-    sphere: list[sphere.SphereRow]
+    sphere: list[sphere.TableRow]
     digits: list[digits.DigitsRow]
     belonging: list[belonging.KindRow]
+    page: Path = Path()
 
 
 def run_demo(
@@ -65,12 +65,11 @@ def run_demo(
     on_row = step_by_step(teller.part("digits"), n_digits, "hidden digits")
     digits_rows = digits.run(digits_map, size.splits, on_row)
     teller.part("belonging")(0.0, "images that do not belong")
-    belonging_rows = belonging.run(digits_map.X)
+    found = DemoResult(sphere_rows, digits_rows, belonging.run(digits_map.X))
     teller.part("page")(0.0, "pictures and page")
-    html = _page(sphere_rows, digits_rows, belonging_rows, digits_map, size)
-    page = write_page(Path(out_dir) / "index.html", html)
+    page = write_file(Path(out_dir) / "index.html", _page(found, digits_map, size))
     teller.finish()
-    return DemoResult(page, sphere_rows, digits_rows, belonging_rows)
+    return found._replace(page=page)
 
 
 def demo_tables(result: DemoResult) -> list[tuple[str, Table]]:
@@ -102,31 +101,25 @@ def ratio(error: float, base: float) -> str:
     return f"{error / base:.2g} x" if error > 0.001 * base else "< 0.001 x"
 
 
-def _page(
-    sphere_rows: list[sphere.SphereRow],
-    digits_rows: list[digits.DigitsRow],
-    belonging_rows: list[belonging.KindRow],
-    digits_map: digits.DigitsMap,
-    size: Size,
-) -> str:
+def _page(found: DemoResult, digits_map: digits.DigitsMap, size: Size) -> str:
     """Put words, tables and, where matplotlib is there to draw them, pictures together."""
-    best = sphere.best(sphere_rows, size.n_per_axis[0] ** 2)
+    best = sphere.best(found.sphere, size.n_per_axis[0] ** 2)
     spheres = [sphere.example(m, size.n_per_axis[0], size.n_new) for m in (REFERENCE, best)]
     maps = [digits.example(digits_map, m) for m in (REFERENCE, DEFAULTS)]
-    drawing = find_spec("matplotlib") is not None
+    drawing = can_draw()
     note = "" if drawing else "Install outsample[plots] and run the demo again to see pictures. "
     return build_page(
         "New points on an old map",
         [
-            digits.section(digits_rows, digits_map, maps, pictures=drawing),
-            belonging.section(belonging_rows),
-            sphere.section(sphere_rows, spheres, pictures=drawing),
+            digits.section(found.digits, digits_map, maps, pictures=drawing),
+            belonging.section(found.belonging),
+            sphere.section(found.sphere, spheres, pictures=drawing),
             Section("On your own data", ["Any map will do, from any method or file."], code=CODE),
         ],
         lead="outsample takes the points you have and the map you made of them, and places new"
         " points on it. The map stays as it is. Below, points whose true place is known are hidden"
         " and placed again; and images that do not belong are found.",
-        facts=_facts(sphere_rows, digits_rows, digits_map),
+        facts=_facts(found.sphere, found.digits, digits_map),
         hero=_hero(digits_map, maps[-1], spheres[-1]) if drawing else None,
         footer=f"{note}Made by outsample demo on this computer. Paper: Aizenbud, Bermanis,"
         " Averbuch, PCA-Based Out-of-Sample Extension for Dimensionality Reduction.",
@@ -134,23 +127,18 @@ def _page(
 
 
 def _facts(
-    sphere_rows: list[sphere.SphereRow], digits_rows: list[digits.DigitsRow], data: digits.DigitsMap
+    sphere_rows: list[sphere.TableRow], digits_rows: list[digits.DigitsRow], data: digits.DigitsMap
 ) -> list[tuple[str, str]]:
     """Return the figures that stand at the top of the page."""
     reached, printed = sphere.met(sphere_rows)
     known, ours = digits_rows[0], digits_rows[-1]
-    facts = [
-        (
-            f"{ours.error:.1%}",
-            "mean error on a t-SNE map of digits, as a share of its size; inverse-distance"
-            f" neighbours: {known.error:.1%}",
-        ),
-        (
-            f"{1000 * ours.seconds:.0f} ms",
-            f"to place {len(data.X) // 5} points on one thread; the map itself took"
-            f" {data.seconds:.1f} s",
-        ),
-    ]
+    error = (
+        "mean error on a t-SNE map of digits, as a share of its size; inverse-distance neighbours:"
+        f" {known.error:.1%}"
+    )
+    n_placed, spent = len(data.X) // 5, f"{data.seconds:.1f} s"
+    time = f"to place {n_placed} points on one thread; the map itself took {spent}"
+    facts = [(f"{ours.error:.1%}", error), (f"{1000 * ours.seconds:.0f} ms", time)]
     if printed:
         words = "mean errors of the paper's Table 7.1 met or beaten"
         facts.insert(1, (f"{reached} of {printed}", words))
@@ -161,11 +149,9 @@ def _hero(
     data: digits.DigitsMap, ours: digits.DigitsExample, ball: sphere.SphereExample
 ) -> Picture:
     """Draw the head of the page."""
+    shown = data.Y, data.labels, ours.hidden, ours.placed
     return Picture(
-        plots.hero(
-            (data.Y, data.labels, ours.hidden, ours.placed),
-            (ball.training, ball.truth, ball.placed),
-        ),
+        plots.hero(shown, (ball.training, ball.truth, ball.placed)),
         "New digits placed on a t-SNE map, and new points placed on a sphere",
         "Left: pale points are the map, strong ones were placed on it by PCAExtension() with all"
         " defaults; a line leads to where t-SNE had put the same point. Right: true and placed"

@@ -10,18 +10,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.manifold import TSNE
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from outsample import PCAExtension, plots
 from outsample.comparison.holdout import place
 from outsample.lab import datasets
-from outsample.lab.methods import DEFAULTS, REFERENCE, TITLES, errors, reference
+from outsample.lab.accuracy.maps import tsne
+from outsample.lab.methods import DEFAULTS, REFERENCE, TITLES, errors, paper_weights, reference
 from outsample.points import map_size
 from outsample.report.page import Picture, Section, Table
 
-FAR = 0.1
-"""A point is called far off when its error exceeds this share of the map's size."""
+FAR = 0.1  # A point is called far off when its error exceeds this share of the map's size
 
 
 class DigitsMap(NamedTuple):
@@ -30,32 +28,25 @@ class DigitsMap(NamedTuple):
     X: NDArray[np.float64]
     labels: NDArray[np.int64]
     Y: NDArray[np.float64]
-    seconds: float
-    """What the map itself cost on one thread, to set beside the cost of placing."""
+    seconds: float  # What the map itself cost on one thread, to set beside the cost of placing
 
 
 class DigitsRow(NamedTuple):
     """One line of the table, averaged over the splits."""
 
     method: str
-    error: float
-    """Mean error of the hidden points divided by the map's size."""
-    spread: float
-    """Standard deviation of that error from split to split."""
-    far: float
-    """Share of hidden points off by more than a tenth of the map's size."""
-    seconds: float
-    """Time to place the hidden points of one split, the fastest of them."""
+    error: float  # Mean error of the hidden points divided by the map's size
+    spread: float  # Standard deviation of that error from split to split
+    far: float  # Share of hidden points off by more than a tenth of the map's size
+    seconds: float  # Time to place the hidden points of one split, the fastest of them
 
 
 class DigitsExample(NamedTuple):
     """One split, placed by one method."""
 
     method: str
-    hidden: NDArray[np.bool_]
-    """Which points of the map were hidden, shape (n,)."""
-    placed: NDArray[np.float64]
-    """Where the hidden ones were placed, in their order."""
+    hidden: NDArray[np.bool_]  # Which points of the map were hidden, shape (n,)
+    placed: NDArray[np.float64]  # Where the hidden ones were placed, in their order
 
 
 def embed(n_points: int | None = None) -> DigitsMap:
@@ -63,19 +54,15 @@ def embed(n_points: int | None = None) -> DigitsMap:
     X, labels = datasets.digits()
     X, labels = X[:n_points], labels[:n_points]
     start = perf_counter()
-    # One thread, so that the map is the same on every number of cores. More would gain seconds
-    # on an idle machine and lose a minute on a busy one, where they wait for one another.
-    with threadpool_limits(1):
-        Y = TSNE(random_state=0).fit_transform(X)
-    return DigitsMap(X, labels, Y.astype(np.float64), perf_counter() - start)
+    Y = tsne(X)
+    return DigitsMap(X, labels, Y, perf_counter() - start)
 
 
 def methods() -> dict[str, Any]:
     """Return the unfitted estimators of the table by name."""
     return {
         REFERENCE: reference(),
-        "distance": PCAExtension(weighting="distance", order=0, loss="squared", n_neighbors=15),
-        "tangent": PCAExtension(weighting="tangent", order=0, loss="squared", n_neighbors=15),
+        **{name: paper_weights(name, n_neighbors=15) for name in ("distance", "tangent")},
         DEFAULTS: PCAExtension(),
     }
 
@@ -88,12 +75,11 @@ def split(n: int, seed: int) -> NDArray[np.bool_]:
 
 
 def run(
-    digits_map: DigitsMap | None = None,
+    data: DigitsMap,
     seeds: Sequence[int] = (0, 1, 2),
     on_row: Callable[[DigitsRow], None] | None = None,
 ) -> list[DigitsRow]:
     """Measure the reference, the paper's weightings and the defaults over random splits."""
-    data = embed() if digits_map is None else digits_map
     rows = []
     for name, estimator in methods().items():
         rows.append(_row(name, estimator, data, seeds))
@@ -164,22 +150,13 @@ def section(
 
 def _pictures(data: DigitsMap, examples: Sequence[DigitsExample]) -> list[Picture]:
     """Draw for each example the placed points, then the same coloured by error."""
-    by_class = [
-        Picture(
-            plots.placed_map(data.Y, data.labels, one.hidden, one.placed, title=TITLES[one.method]),
-            f"Map of the digits with hidden points placed by: {TITLES[one.method]}",
-            "Lines lead from the placed point to the true place.",
-        )
-        for one in examples
-    ]
-    size = map_size(data.Y)
-    by_error = [
-        Picture(
-            plots.error_map(
-                data.Y, one.hidden, one.placed, size, title=f"{TITLES[one.method]}: errors"
-            ),
-            f"The same points coloured by their error: {TITLES[one.method]}",
-        )
-        for one in examples
-    ]
+    by_class, by_error, size = [], [], map_size(data.Y)
+    for one in examples:
+        title, shown = TITLES[one.method], (one.hidden, one.placed)
+        words = f"Map of the digits with hidden points placed by: {title}"
+        drawn = plots.placed_map(data.Y, data.labels, *shown, title=title)
+        lines = "Lines lead from the placed point to the true place."
+        by_class.append(Picture(drawn, words, lines))
+        drawn = plots.error_map(data.Y, *shown, size, title=f"{title}: errors")
+        by_error.append(Picture(drawn, f"The same points coloured by their error: {title}"))
     return by_class + by_error

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from outsample import PCAExtension, plots
 from outsample.comparison.holdout import place
 from outsample.lab.datasets import Sphere, random_angles, sphere, sphere_map
-from outsample.lab.methods import DEFAULTS, REFERENCE, TITLES, errors, reference
+from outsample.lab.methods import DEFAULTS, REFERENCE, TITLES, errors, paper_weightings, reference
 from outsample.report.page import Picture, Section, Table
 
+# Mean errors printed in Table 7.1, by weighting and number of training points.
 PAPER: dict[tuple[str, int], float] = {
     ("distance", 900): 1.04e-2,
     ("tangent", 900): 8.08e-3,
@@ -25,39 +26,28 @@ PAPER: dict[tuple[str, int], float] = {
     ("tangent", 2500): 4.45e-3,
     ("local_tangent", 2500): 3.17e-3,
 }
-"""Mean errors printed in Table 7.1, by weighting and number of training points."""
-
-MAGNIFY = 5
-"""Errors on the sphere are drawn this much longer; at their own length nobody would see them."""
-
-WEIGHTINGS = ("distance", "tangent", "local_tangent")
+MAGNIFY = 5  # Errors on the sphere are drawn so much longer; else nobody would see them
 
 
-class SphereRow(NamedTuple):
-    """One line of the table."""
+class TableRow(NamedTuple):
+    """One line of Table 7.1, or below it."""
 
     method: str
+    title: str
     n_points: int
-    error: float
-    """Mean error of the new points, averaged over the seeds."""
-    spread: float
-    """Standard deviation of the mean error from seed to seed."""
-    paper: float | None
-    """The paper's mean error, None where the paper has no such row."""
+    error: float  # Mean error of the new points, averaged over the seeds
+    spread: float  # Standard deviation of the mean error from seed to seed
+    paper: float | None  # The paper's mean error, None where the paper has no such row
 
 
 class SphereExample(NamedTuple):
     """One draw of new points, placed by one method."""
 
     method: str
-    training: NDArray[np.float64]
-    """Images of the grid, shape (n, 3)."""
-    truth: NDArray[np.float64]
-    """True images of the new points, shape (q, 3)."""
-    placed: NDArray[np.float64]
-    """Where the method put them."""
-    bound: NDArray[np.float64] | None
-    """The method's own bound of each error; None for methods that have none."""
+    training: NDArray[np.float64]  # Images of the grid, shape (n, 3)
+    truth: NDArray[np.float64]  # True images of the new points, shape (q, 3)
+    placed: NDArray[np.float64]  # Where the method put them
+    bound: NDArray[np.float64] | None  # Its own bound of each error, if the method has one
 
     @property
     def errors(self) -> NDArray[np.float64]:
@@ -65,19 +55,14 @@ class SphereExample(NamedTuple):
         return errors(self.placed, self.truth)
 
 
+def radii(step: float) -> dict[str, float]:
+    """Return the paper's settings for a grid of this step."""
+    return {"radius": 2.3 * step, "tangent_radius": 1.5 * step, "curvature": 2}
+
+
 def methods(step: float) -> dict[str, Any]:
     """Return the unfitted estimators of the table by name, for a grid of this step."""
-    paper = {
-        name: PCAExtension(
-            radius=2.3 * step,
-            tangent_radius=1.5 * step,
-            curvature=2,
-            weighting=name,
-            order=0,
-            loss="squared",
-        )
-        for name in WEIGHTINGS
-    }
+    paper = paper_weightings(**radii(step))
     return {REFERENCE: reference(), **paper, DEFAULTS: PCAExtension()}
 
 
@@ -85,8 +70,8 @@ def run(
     n_per_axis: Sequence[int] = (30, 50),
     n_new: int = 100,
     n_seeds: int = 8,
-    on_row: Callable[[SphereRow], None] | None = None,
-) -> list[SphereRow]:
+    on_row: Callable[[TableRow], None] | None = None,
+) -> list[TableRow]:
     """Measure each method on each grid: the reference, the paper's three weightings, the defaults.
 
     >>> rows = run(n_per_axis=(10,), n_new=20, n_seeds=2)
@@ -97,20 +82,22 @@ def run(
     for size in n_per_axis:
         data = sphere(size)
         for name, estimator in methods(data.step).items():
-            row = _row(name, estimator, data, n_new, n_seeds)
-            rows.append(row)
+            rows.append(table_row(name, TITLES[name], estimator, data, n_new, n_seeds))
             if on_row is not None:
-                on_row(row)
+                on_row(rows[-1])
     return rows
 
 
-def _row(name: str, estimator: Any, data: Sphere, n_new: int, n_seeds: int) -> SphereRow:
+def table_row(
+    name: str, title: str, estimator: Any, data: Sphere, n_new: int, n_seeds: int
+) -> TableRow:
     """Fit once, place every draw in one batch, and average draw by draw."""
     draws = np.concatenate([random_angles(n_new, seed) for seed in range(n_seeds)])
     placed = place(estimator.fit(data.X, data.Y), draws, data.Y.shape[1])
     means = errors(placed, sphere_map(draws)).reshape(n_seeds, n_new).mean(axis=1)
     n = len(data.X)
-    return SphereRow(name, n, float(means.mean()), float(means.std()), PAPER.get((name, n)))
+    paper = PAPER.get((name, n))
+    return TableRow(name, title, n, float(means.mean()), float(means.std()), paper)
 
 
 def example(
@@ -127,28 +114,28 @@ def example(
     return SphereExample(method, data.Y, sphere_map(new), placement.coordinates, placement.bound)
 
 
-def best(rows: Sequence[SphereRow], n_points: int) -> str:
+def best(rows: Sequence[TableRow], n_points: int) -> str:
     """Return the name of our method with the smallest error on one grid."""
     ours = [row for row in rows if row.n_points == n_points and row.method != REFERENCE]
     return min(ours, key=lambda row: row.error).method
 
 
-def met(rows: Sequence[SphereRow]) -> tuple[int, int]:
+def met(rows: Sequence[TableRow]) -> tuple[int, int]:
     """Count the paper's numbers that are reached, and all it prints for these grids."""
     printed = [(row.error, row.paper) for row in rows if row.paper is not None]
     return sum(error <= paper for error, paper in printed), len(printed)
 
 
 def section(
-    rows: Sequence[SphereRow], examples: Sequence[SphereExample], *, pictures: bool = True
+    rows: Sequence[TableRow], examples: Sequence[SphereExample], *, pictures: bool = True
 ) -> Section:
     """Show the table and the examples on a page; the bound is told of the last example."""
     grids = sorted({row.n_points for row in rows})
-    names = list(dict.fromkeys(row.method for row in rows))
-    found = {(row.method, row.n_points): row for row in rows}
+    names = list(dict.fromkeys(row.title for row in rows))
+    found = {(row.title, row.n_points): row for row in rows}
     table = Table(
         ["Method", *(word for n in grids for word in (f"{n} points", "Paper"))],
-        [[TITLES[name], *(c for n in grids for c in _cells(found[name, n]))] for name in names],
+        [[name, *(c for n in grids for c in _cells(found[name, n]))] for name in names],
         "Mean distance from the true image, and its spread over draws of new points. The sphere"
         " has radius 1.",
         frozenset({len(names) - 1}),
@@ -173,32 +160,32 @@ def section(
     )
 
 
-def _cells(row: SphereRow) -> tuple[str, str]:
+def _cells(row: TableRow) -> tuple[str, str]:
     """Return the error with its spread, and the paper's number or a dash."""
     paper = "–" if row.paper is None else f"{row.paper:.2e}"
     return f"{row.error:.2e} ± {row.spread:.0e}", paper
 
 
-def _pictures(rows: Sequence[SphereRow], examples: Sequence[SphereExample]) -> list[Picture]:
+def error_picture(
+    rows: Sequence[TableRow], title: str, limits: tuple[float, float], alt: str
+) -> Picture:
+    """Draw the errors on one grid beside the paper's."""
+    figures = [row.title for row in rows], [row.error for row in rows], [row.paper for row in rows]
+    return Picture(plots.error_chart(*figures, title=title, limits=limits), alt)
+
+
+def _pictures(rows: Sequence[TableRow], examples: Sequence[SphereExample]) -> list[Picture]:
     """Draw one chart a grid, all on one scale of whole decades, then the examples."""
     values = np.log10([value for row in rows for value in (row.error, row.paper) if value])
     limits = float(10 ** np.floor(values.min())), float(10 ** np.ceil(values.max()))
     pictures = []
     for n in sorted({row.n_points for row in rows}):
-        part = [row for row in rows if row.n_points == n]
-        chart = plots.error_chart(
-            [TITLES[row.method] for row in part],
-            [row.error for row in part],
-            [row.paper for row in part],
-            title=f"{n} training points",
-            limits=limits,
-        )
-        pictures.append(Picture(chart, f"Mean errors on the sphere, {n} training points"))
+        part, title = [row for row in rows if row.n_points == n], f"{n} training points"
+        pictures.append(error_picture(part, title, limits, f"Mean errors on the sphere, {title}"))
     for one in examples:
         title = TITLES[one.method]
-        drawn = plots.placed_sphere(
-            one.training, one.truth, one.placed, title=title, magnify=MAGNIFY
-        )
+        ball = one.training, one.truth, one.placed
+        drawn = plots.placed_sphere(*ball, title=title, magnify=MAGNIFY)
         caption = f"Errors are drawn {MAGNIFY} times longer than they are."
         pictures.append(Picture(drawn, f"Sphere with new points placed by: {title}", caption))
     return pictures

@@ -22,47 +22,33 @@ Score = Callable[[Array], Array]
 METHOD = "NoveltyDetector()"
 OURS, PEER = "ours", "peer"
 
+# Detectors that need torch. PyOD's DIF is left out: it is dear, and scores depend on the batch.
 NETWORKS = ("LUNAR",)
-"""Detectors that need torch. PyOD's DIF is left out: it is dear, and scores depend on the batch."""
 JOINT = "all defaults; ranks new rows among training and new rows, so scores depend on the batch"
-NOTES = {
-    "ECOD": JOINT,
-    "COPOD": JOINT,
-}
 
 
 class Detector(NamedTuple):
     """A line of the table before it is measured."""
 
     name: str
-    family: str
-    """`OURS` or `PEER`."""
-    build: Callable[[int], Any]
-    """Take a seed and return a new, unfitted detector."""
-    note: str = "all defaults"
-    """Settings and limits."""
+    family: str  # `OURS` or `PEER`
+    build: Callable[[int], Any]  # Take a seed and return a new, unfitted detector
+    note: str = "all defaults"  # Settings and limits
 
 
 class Ours:
-    """The detector under test, with all defaults."""
+    """The detector under test, with all defaults: scores, and p-values too."""
 
     def __init__(self, seed: int) -> None:
         from outsample import NoveltyDetector
 
         self.detector: Any = NoveltyDetector()
+        self.score, self.p_values = self.detector.abnormality, self.detector.p_values
 
     def fit(self, X: Array) -> "Ours":
         """Learn what is normal."""
         self.detector.fit(X)
         return self
-
-    def score(self, X: Array) -> Array:
-        """Return how strange each row is."""
-        return np.asarray(self.detector.abnormality(X))
-
-    def p_values(self, X: Array) -> Array:
-        """Return the share of normal rows that are at least as strange."""
-        return np.asarray(self.detector.p_values(X))
 
 
 class Peer:
@@ -118,7 +104,11 @@ def detectors(names: Sequence[str] = ()) -> list[Detector]:
     >>> [detector.name for detector in detectors(["10-NN distance", "NoveltyDetector()"])]
     ['NoveltyDetector()', '10-NN distance']
     """
-    found = [Detector(METHOD, OURS, Ours), *_sklearn(), *_pyod()]
+    notes = {"ECOD": JOINT, "COPOD": JOINT}
+    found = [Detector(METHOD, OURS, Ours), *_sklearn()]
+    for name in ("ECOD", "COPOD", "KNN", "HBOS", "PCA", "KDE", "LUNAR"):
+        note = notes.get(name, "all defaults")
+        found.append(Detector(f"PyOD {name}", PEER, partial(_pyod_peer, name), note))
     for name in names:
         if name not in (known := [detector.name for detector in found]):
             raise ValueError(f"there is no detector {name!r}; there are: {', '.join(known)}")
@@ -141,14 +131,6 @@ def _sklearn() -> list[Detector]:
         Detector("IsolationForest", PEER, forest),
         Detector("OneClassSVM", PEER, machine),
     ]
-
-
-def _pyod() -> list[Detector]:
-    found = []
-    for name in ("ECOD", "COPOD", "KNN", "HBOS", "PCA", "KDE", "LUNAR"):
-        note = NOTES.get(name, "all defaults")
-        found.append(Detector(f"PyOD {name}", PEER, partial(_pyod_peer, name), note))
-    return found
 
 
 def _pyod_peer(name: str, seed: int) -> Peer:

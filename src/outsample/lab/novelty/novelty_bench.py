@@ -1,6 +1,5 @@
 """What `outsample bench novelty` does: measure, write the results, and draw them."""
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
@@ -8,33 +7,14 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from outsample.lab.bench_files import (
-    EXACT,
-    Benchmark,
-    fields_of,
-    read_results,
-    write_drawing,
-    write_results,
-)
+from outsample.lab.bench_files import EXACT, Bench, Benchmark, PathLike, fields_of
 from outsample.lab.environment import versions
 from outsample.lab.json_records import plain, restored
+from outsample.lab.novelty import novelty_page
 from outsample.lab.novelty import ranking as novelty
 from outsample.lab.novelty.detectors import detectors
-from outsample.lab.novelty.novelty_page import (
-    area_picture,
-    novelty_page,
-    set_report,
-    standing_tables,
-)
 from outsample.lab.novelty.set_result import DetectorRow, NoveltyRun, SetResult
-from outsample.lab.novelty.splits import (
-    FLOODED,
-    IMAGES,
-    JUNK_ROWS,
-    NEW_ROWS,
-    QUICK,
-    TRAINING_ROWS,
-)
+from outsample.lab.novelty.splits import FLOODED, IMAGES, JUNK_ROWS, NEW_ROWS, QUICK, TRAINING_ROWS
 from outsample.lab.novelty.standings import grouped
 from outsample.lab.progress import Progress
 from outsample.lab.traffic.loud import FLOODS_AND_SCANS, LOUD_CONNECTIONS
@@ -71,7 +51,7 @@ PROTOCOL = {
 
 
 def run_novelty(
-    out_dir: str | os.PathLike[str],
+    out_dir: PathLike,
     *,
     names: Sequence[str] = (),
     quick: bool = False,
@@ -80,31 +60,18 @@ def run_novelty(
     progress: Progress | None = None,
     show: Callable[[str, Table | None], None] | None = None,
 ) -> Benchmark:
-    """Measure, and write ``novelty.json``, ``novelty.png`` and ``novelty.html``.
-
-    `quick` takes a few small sets, unless others are named, and one seed; `listed` names
-    detectors; `show` gets a title and a table of each set as soon as it is measured.
-    """
+    """Measure, and write ``novelty.json``, ``novelty.png`` and ``novelty.html``."""
+    # `quick` takes a few small sets, unless others are named, and one seed; `listed` names
+    # detectors; `show` gets a title and a table of each set as soon as it is measured.
     sources, lines = novelty.select(names or (QUICK if quick else ())), detectors(listed)
     check_writable(out_dir)
     seeds = (0,) if quick else (0, 1, 2)
-    on_set = None if show is None else lambda result: show(*set_report(result))
+    on_set = None if show is None else lambda result: show(*novelty_page.set_report(result))
     begin = perf_counter()
     with threadpool_limits(1):  # ours runs on one thread too, so that times compare
         sets = novelty.run(sources, seeds, folder, listed=lines, progress=progress, on_set=on_set)
     run = NoveltyRun(PROTOCOL, seeds, versions(PACKAGES), perf_counter() - begin, sets)
-    return _draw(out_dir, run, [write_results(Path(out_dir) / "novelty.json", told_run(run))])
-
-
-def draw_novelty(out_dir: str | os.PathLike[str], path: str | os.PathLike[str]) -> Benchmark:
-    """Draw picture and page again from a file of results alone."""
-    return _draw(out_dir, read_results(path, restored_run), [])
-
-
-def _draw(out_dir: str | os.PathLike[str], run: NoveltyRun, files: list[Path]) -> Benchmark:
-    picture = area_picture(run.sets)
-    files = files + write_drawing(out_dir, "novelty", picture, novelty_page(run, picture))
-    return Benchmark(standing_tables(run.sets), run.seconds, files)
+    return NOVELTY.write(out_dir, run)
 
 
 def told_run(run: NoveltyRun) -> dict[str, Any]:
@@ -154,3 +121,10 @@ def _told_row(row: DetectorRow) -> dict[str, Any]:
     auc, precision = row.spreads
     means = {"auc": row.auc, "precision": row.precision}
     return told | means | {"auc_spread": auc, "precision_spread": precision}
+
+
+NOVELTY = Bench(
+    "novelty", run_novelty, told_run, restored_run,
+    tables=lambda run: novelty_page.standing_tables(run.sets),
+    picture=lambda run: novelty_page.area_picture(run.sets), page=novelty_page.novelty_page,
+)  # fmt: skip

@@ -4,10 +4,12 @@ import math
 from collections.abc import Sequence
 
 from outsample import plots
-from outsample.lab.bench_files import can_draw, settings_section
+from outsample.lab.bench_files import settings_section
 from outsample.lab.novelty.detectors import METHOD, OURS, PEER
 from outsample.lab.novelty.set_result import LEVEL, DetectorRow, NoveltyRun, SetResult
 from outsample.lab.novelty.standings import Group, Standing, grouped
+from outsample.lab.wording import plural
+from outsample.plots.canvas import can_draw
 from outsample.report.page import Picture, Section, Table, build_page
 
 STANDING = ("Detector", "Mean rank", "Mean AUC", "Mean AP", "s a set", "sets")
@@ -28,13 +30,9 @@ def set_report(result: SetResult) -> tuple[str, Table | None]:
 def standing_tables(results: Sequence[SetResult]) -> list[tuple[str, Table]]:
     """Return the standing of all detectors, a title and a table for each group of sets."""
     return [
-        (f"{group.title}: {_count(group.sets)}", _standing_table(group))
+        (f"{group.title}: {plural(len(group.sets), 'set')}", _standing_table(group))
         for group in grouped(results).values()
     ]
-
-
-def _count(results: Sequence[SetResult]) -> str:
-    return "1 set" if len(results) == 1 else f"{len(results)} sets"
 
 
 def _standing_table(group: Group) -> Table:
@@ -46,10 +44,8 @@ def _standing_cells(line: Standing) -> list[str]:
     sets = f"{line.n_sets} of {line.total}"
     if math.isnan(line.rank):
         return [line.name, "-", "-", "-", "-", sets]
-    return [
-        line.name, f"{line.rank:.2f}", f"{line.auc:.4f}", f"{line.precision:.4f}",
-        f"{line.seconds:.2f}", sets,
-    ]  # fmt: skip
+    figures = f"{line.rank:.2f}", f"{line.auc:.4f}", f"{line.precision:.4f}", f"{line.seconds:.2f}"
+    return [line.name, *figures, sets]
 
 
 def _table(result: SetResult) -> Table:

@@ -17,6 +17,7 @@ from scipy.stats import rankdata
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from outsample.lab.accuracy.maps import Unavailable
+from outsample.lab.bench_files import chosen_by_name
 from outsample.lab.novelty.detectors import Detector, detectors
 from outsample.lab.novelty.set_result import LEVEL, Alarms, DetectorRow, SetResult
 from outsample.lab.novelty.splits import SOURCES, Source, Split, Trial
@@ -35,17 +36,7 @@ def select(names: Sequence[str]) -> list[Source]:
     >>> [source.name for source in select(["stamps", "darpa"])]
     ['37_Stamps', 'darpa-06-11', 'darpa-06-16']
     """
-    chosen: set[str] = set()
-    for name in names:
-        word = name.lower()
-        known = {source.name: _names(source) for source in SOURCES}
-        found = {at for at, words in known.items() if word in words} or {
-            at for at, words in known.items() if any(other.startswith(word) for other in words)
-        }
-        if not found:
-            raise ValueError(f"there is no set {name!r}; the sets are: {', '.join(known)}")
-        chosen |= found
-    return [source for source in SOURCES if not names or source.name in chosen]
+    return chosen_by_name("set", SOURCES, names, _names, str.lower)
 
 
 def _names(source: Source) -> set[str]:
@@ -64,10 +55,8 @@ def run(
     progress: Progress | None = None,
     on_set: Callable[[SetResult], None] | None = None,
 ) -> list[SetResult]:
-    """Measure every detector on every set, a random split for each seed.
-
-    Sets that need a data file are skipped without its folder; `on_set` gets each result at once.
-    """
+    """Measure every detector on every set, a random split for each seed."""
+    # Sets that need a data file are skipped without its folder; `on_set` gets each result at once.
     lines = detectors() if listed is None else listed
     teller, found = Teller(progress, {each.name: each.minutes for each in sources}), []
     for source in sources:

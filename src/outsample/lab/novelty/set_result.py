@@ -8,27 +8,20 @@ import numpy as np
 
 from outsample.lab.novelty.detectors import OURS, PEER
 
-LEVEL = 0.01
-"""A row raises an alarm if its p-value is at most that."""
+LEVEL = 0.01  # A row raises an alarm if its p-value is at most that
 
 
 class DetectorRow(NamedTuple):
     """One detector on one set."""
 
     name: str
-    family: str
-    """`detectors.OURS` or `PEER`."""
-    parameters: str
-    """Settings and limits, for people."""
-    auc_of_seeds: tuple[float, ...] = ()
-    """Area under the ROC curve, seed by seed."""
-    precision_of_seeds: tuple[float, ...] = ()
-    """Average precision, seed by seed."""
-    seconds: float = math.nan
-    """To learn and to rank, the mean of the seeds."""
+    family: str  # `detectors.OURS` or `PEER`
+    parameters: str  # Settings and limits, for people
+    auc_of_seeds: tuple[float, ...] = ()  # Area under the ROC curve, seed by seed
+    precision_of_seeds: tuple[float, ...] = ()  # Average precision, seed by seed
+    seconds: float = math.nan  # To learn and to rank, the mean of the seeds
     failure: str = ""
-    auc_of_parts: tuple[float, ...] = ()
-    """Area under the ROC curve of each part, such as a day; the mean of the seeds."""
+    auc_of_parts: tuple[float, ...] = ()  # Of each part, such as a day; the mean of the seeds
 
     @property
     def auc(self) -> float:
@@ -50,12 +43,9 @@ class Alarms(NamedTuple):
     """Shares of rows with a p-value of at most `level`, as our detector gives them."""
 
     strange: float
-    normal: float
-    """The rate of false alarms; `level` is promised for rows like the training rows."""
-    loud: float | None = None
-    """Of minutes of traffic that no detector should miss; None without any."""
-    normal_beside_loud: float | None = None
-    """Of normal minutes, on the days with loud ones."""
+    normal: float  # The rate of false alarms; `level` is promised for rows like the training rows
+    loud: float | None = None  # Of minutes of traffic that no detector should miss, if any
+    normal_beside_loud: float | None = None  # Of normal minutes, on the days with loud ones
     n_loud: int = 0
     level: float = LEVEL
 
@@ -70,10 +60,8 @@ class SetResult(NamedTuple):
     n_training: int = 0
     n_columns: int = 0
     n_new: int = 0
-    n_strange: int = 0
-    """How many of the new rows are strange."""
-    parts: tuple[str, ...] = ()
-    """What the set's figures are means over, such as days."""
+    n_strange: int = 0  # How many of the new rows are strange
+    parts: tuple[str, ...] = ()  # What the set's figures are means over, such as days
     alarms: Alarms | None = None
     simulated: bool = False
     skipped: str = ""
@@ -97,8 +85,7 @@ class SetResult(NamedTuple):
 class NoveltyRun(NamedTuple):
     """All that the file of results holds, and the page shows."""
 
-    protocol: dict[str, str]
-    """How it was measured, for people, by kind of data."""
+    protocol: dict[str, str]  # How it was measured, for people, by kind of data
     seeds: tuple[int, ...]
     versions: dict[str, str]
     seconds: float

@@ -19,19 +19,14 @@ class Standing(NamedTuple):
 
     name: str
     family: str
-    auc: float
-    """Mean area under the ROC curve over the sets on which it ran; NaN if it ran on none."""
-    precision: float
-    """Mean average precision, likewise."""
+    auc: float  # Mean area under the ROC curve over the sets on which it ran; NaN if it ran on none
+    precision: float  # Mean average precision, likewise
+    # Mean rank by area under the ROC curve over all sets: 1 is best, equal areas share their
+    # ranks, and who failed on a set is last there. NaN for who ran on none, and is not ranked.
     rank: float
-    """Mean rank by area under the ROC curve over all sets: 1 is best, equal areas share their
-    ranks, and who failed on a set is last there. NaN for who ran on none, and is not ranked."""
-    seconds: float
-    """Mean of a set."""
-    n_sets: int
-    """On how many sets it ran."""
-    total: int
-    """How many sets the group has here."""
+    seconds: float  # Mean of a set
+    n_sets: int  # On how many sets it ran
+    total: int  # How many sets the group has here
 
 
 class Group(NamedTuple):

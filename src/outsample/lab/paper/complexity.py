@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from outsample import PCAExtension
+from outsample.lab.methods import paper_weights
 from outsample.lab.paper.sphere_orders import slope
 from outsample.lab.progress import Progress
 
@@ -24,25 +24,18 @@ Array = NDArray[np.float64]
 class Scales(NamedTuple):
     """The values of each letter that are tried, and how often each is timed."""
 
-    n: Sequence[int] = (500, 1000, 2000, 4000, 8000, 16000, 32000)
-    """Training points."""
-    k: Sequence[int] = (5, 10, 20, 40, 80)
-    """Neighbours."""
-    d: Sequence[int] = (1, 2, 4, 8, 16, 32)
-    """Dimensions of the map."""
-    D: Sequence[int] = (2, 5, 10, 20, 50, 100, 200)
-    """Columns of the points."""
+    n: Sequence[int] = (500, 1000, 2000, 4000, 8000, 16000, 32000)  # Training points
+    k: Sequence[int] = (5, 10, 20, 40, 80)  # Neighbours
+    d: Sequence[int] = (1, 2, 4, 8, 16, 32)  # Dimensions of the map
+    D: Sequence[int] = (2, 5, 10, 20, 50, 100, 200)  # Columns of the points
     n_queries: int = 1000
     repeats: int = 3
 
 
 FULL = Scales()
-BASE = {"n": 4000, "k": 15, "d": 3, "D": 10}
-"""What the other letters are while one is varied."""
-TRAFFIC = {"n": 4000, "k": 15, "d": 5, "D": 14}
-"""A setting like Example II's."""
-LATENT = 2
-"""Dimension of the manifold from which points are drawn, whatever D."""
+BASE = {"n": 4000, "k": 15, "d": 3, "D": 10}  # What the other letters are while one is varied
+TRAFFIC = {"n": 4000, "k": 15, "d": 5, "D": 14}  # A setting like Example II's
+LATENT = 2  # Dimension of the manifold from which points are drawn, whatever D
 PAPER: dict[tuple[str, str], tuple[str, float | None]] = {
     ("fit", "n"): ("O(p²)", 2.0),
     ("fit", "k"): ("O(d k²) a point", 2.0),
@@ -77,27 +70,21 @@ STATEMENT = (
 class Growth(NamedTuple):
     """Seconds against one letter."""
 
-    step: str
-    """``"fit"`` (all points), ``"place"`` (one point) or ``"search"`` (its neighbours alone)."""
-    letter: str
-    """``"n"``, ``"k"``, ``"d"`` or ``"D"``."""
+    step: str  # "fit" (all points), "place" (one point) or "search" (its neighbours alone)
+    letter: str  # ``"n"``, ``"k"``, ``"d"`` or ``"D"``
     values: list[int]
     seconds: Array
-    exponent: float
-    """Fitted to the upper half of the values, where fixed costs count least."""
-    paper: str | None
-    """The paper's count, None where it has none."""
+    exponent: float  # Fitted to the upper half of the values, where fixed costs count least
+    paper: str | None  # The paper's count, None where it has none
     paper_exponent: float | None
-    ours: str
-    """What we count."""
+    ours: str  # What we count
 
 
 class Placing(NamedTuple):
     """What the certificates cost: ``place`` beside ``transform``, a point each."""
 
     setting: dict[str, int]
-    seconds: dict[str, float]
-    """Of ``transform``, the coordinates alone, and of ``place``, all of a `Placement`."""
+    seconds: dict[str, float]  # Of "transform", coordinates alone, and "place", a whole Placement
 
 
 class Complexity(NamedTuple):
@@ -133,15 +120,13 @@ def run(scales: Scales = FULL, progress: Progress | None = None) -> Complexity:
 
 
 def measure(setting: dict[str, int], n_queries: int, repeats: int) -> tuple[float, float, float]:
-    """Return the seconds to fit, to place a point, and to find its neighbours, on one thread.
-
-    With the paper's tangent weights; `setting` gives n, k, d and D, the best of `repeats` counts.
-    """
+    """Return the seconds to fit, to place a point, and to find its neighbours, on one thread."""
+    # With the paper's tangent weights; `setting` gives n, k, d and D, the best of `repeats` counts.
     X, Y, new = _data(setting, n_queries)
     k = min(setting["k"], len(X))
-    fitted = _tangent(k).fit(X, Y)
+    fitted = paper_weights("tangent", n_neighbors=k).fit(X, Y)
     return (
-        _best(lambda: _tangent(k).fit(X, Y), repeats),
+        _best(lambda: paper_weights("tangent", n_neighbors=k).fit(X, Y), repeats),
         _best(lambda: fitted.transform(new), repeats) / n_queries,
         _best(lambda: fitted.index_.nearest(new, k), repeats) / n_queries,
     )
@@ -150,15 +135,11 @@ def measure(setting: dict[str, int], n_queries: int, repeats: int) -> tuple[floa
 def compare_placing(n_queries: int, repeats: int) -> Placing:
     """Time ``place`` beside ``transform`` with the paper's tangent weights, on one thread."""
     X, Y, new = _data(TRAFFIC, n_queries)
-    fitted = _tangent(TRAFFIC["k"]).fit(X, Y)
+    fitted = paper_weights("tangent", n_neighbors=TRAFFIC["k"]).fit(X, Y)
     fitted.place(new[:2])  # compile before the clock runs
     steps = {"transform": fitted.transform, "place": fitted.place}
     seconds = {name: _best(partial(step, new), repeats) for name, step in steps.items()}
     return Placing(TRAFFIC, {name: time / n_queries for name, time in seconds.items()})
-
-
-def _tangent(k: int) -> PCAExtension:
-    return PCAExtension(n_neighbors=k, weighting="tangent", order=0, loss="squared")
 
 
 def _data(setting: dict[str, int], n_queries: int) -> tuple[Array, Array, Array]:

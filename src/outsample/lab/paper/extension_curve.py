@@ -17,15 +17,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from outsample import (
-    DiffusionMaps,
-    GeometricHarmonics,
-    LaplacianPyramids,
-    MultiscaleExtension,
-    NystroemExtension,
-    PCAExtension,
-)
-from outsample.lab.methods import errors
+import outsample
+from outsample.lab import methods as named
+from outsample.lab.methods import errors, paper_weightings
 from outsample.lab.novelty.splits import standardise
 from outsample.lab.progress import Progress
 from outsample.lab.traffic.days import Traffic, log_features
@@ -36,10 +30,7 @@ Array = NDArray[np.float64]
 AUTO = "auto"
 SIZES = (100, 200, 300, 400, 500, 600, 700, 750)
 N_POINTS, N_HIDDEN, N_COMPONENTS = 800, 50, 5
-TITLES = {
-    "distance": "Distance weights, Eq. 4.3",
-    "tangent": "Tangent weights, Eq. 4.5",
-    "local_tangent": "Tangent weights, per point",
+TITLES = named.TITLES | {
     AUTO: "PCAExtension(), all defaults",
     "nystroem": "Nyström",
     "mse": "MSE",
@@ -47,18 +38,16 @@ TITLES = {
     "adaptive_pyramids": "Laplacian pyramids, auto-adaptive",
     "harmonics": "Geometric harmonics",
 }
+# The four methods of the paper's figure; its pyramids are called auto-adaptive and described
+# with a tolerance, so both are here.
 IN_PAPER = ("tangent", "nystroem", "mse", "adaptive_pyramids")
-"""The four methods of the paper's figure; its pyramids are called auto-adaptive and described
-with a tolerance, so both are here."""
 
 
 class TrafficMap(NamedTuple):
     """Minutes of traffic and their diffusion map."""
 
-    X: Array
-    """Logarithms of the counts, standardised, shape (n, 14)."""
-    Y: Array
-    """Images, shape (n, 5)."""
+    X: Array  # Logarithms of the counts, standardised, shape (n, 14)
+    Y: Array  # Images, shape (n, 5)
 
 
 class Curve(NamedTuple):
@@ -66,16 +55,11 @@ class Curve(NamedTuple):
 
     method: str
     title: str
-    in_paper: bool
-    """Whether the paper's figure has it."""
-    errors: Array
-    """Mean error over the size of the map."""
-    spread: Array
-    """Standard deviation of the mean error over the repetitions."""
-    medians: Array
-    """Median error of the hidden points, the mean over the repetitions."""
-    seconds: Array
-    """Mean time to fit and place."""
+    in_paper: bool  # Whether the paper's figure has it
+    errors: Array  # Mean error over the size of the map
+    spread: Array  # Standard deviation of the mean error over the repetitions
+    medians: Array  # Median error of the hidden points, the mean over the repetitions
+    seconds: Array  # Mean time to fit and place
 
 
 class Winner(NamedTuple):
@@ -93,52 +77,43 @@ class Shortfall(NamedTuple):
     auto: float
     method: str
     error: float
-    wins: int
-    """Repetitions in which the defaults were nearer to the truth than this method."""
+    wins: int  # Repetitions in which the defaults were nearer to the truth than this method
 
 
 class ExtensionCurve(NamedTuple):
     """Fig. 7.3."""
 
     n_points: int
-    n_distinct: int
-    """Minutes whose features no other minute shares, counted once each."""
+    n_distinct: int  # Minutes whose features no other minute shares, counted once each
     n_hidden: int
     n_repeats: int
     sizes: list[int]
     curves: list[Curve]
     winners: list[Winner]
     auto_not_lowest: list[Shortfall]
-    chosen: list[dict[str, int]]
-    """What the defaults chose at each size, and how often."""
+    chosen: list[dict[str, int]]  # What the defaults chose at each size, and how often
     seconds: float = 0.0
 
 
 def methods() -> dict[str, Any]:
     """Return the unfitted extensions by name."""
-    paper = {
-        name: PCAExtension(weighting=name, order=0, loss="squared")
-        for name in ("distance", "tangent", "local_tangent")
-    }
     return {
-        **paper,
-        AUTO: PCAExtension(),
-        "nystroem": NystroemExtension(),
-        "mse": MultiscaleExtension(),
-        "pyramids": LaplacianPyramids(stop="tolerance"),
-        "adaptive_pyramids": LaplacianPyramids(),
-        "harmonics": GeometricHarmonics(),
+        **paper_weightings(),
+        AUTO: outsample.PCAExtension(),
+        "nystroem": outsample.NystroemExtension(),
+        "mse": outsample.MultiscaleExtension(),
+        "pyramids": outsample.LaplacianPyramids(stop="tolerance"),
+        "adaptive_pyramids": outsample.LaplacianPyramids(),
+        "harmonics": outsample.GeometricHarmonics(),
     }
 
 
 def embed(day: Traffic, n_points: int = N_POINTS) -> TrafficMap:
-    """Make the diffusion map of a day's first normal minutes.
-
-    The first ones, since at night one minute is like another: of hidden points with a twin in the
-    training set nothing could be learned.
-    """
+    """Make the diffusion map of a day's first normal minutes."""
+    # The first ones, since at night one minute is like another: of hidden points with a twin in the
+    # training set nothing could be learned.
     (X,) = standardise(log_features(day.X[~day.is_attack][:n_points]))
-    return TrafficMap(X, DiffusionMaps(n_components=N_COMPONENTS).fit_transform(X))
+    return TrafficMap(X, outsample.DiffusionMaps(n_components=N_COMPONENTS).fit_transform(X))
 
 
 def run(
@@ -149,10 +124,8 @@ def run(
     n_workers: int = 1,
     progress: Progress | None = None,
 ) -> ExtensionCurve:
-    """Measure every extension at every size, `n_workers` of the repetitions at a time.
-
-    A repetition is a random choice of hidden points, and of training sets beside them.
-    """
+    """Measure every extension at every size, `n_workers` of the repetitions at a time."""
+    # A repetition is a random choice of hidden points, and of training sets beside them.
     scale, names = map_size(data.Y), list(methods())
     found = np.empty((n_repeats, len(sizes), len(names), 3))
     chosen: list[dict[str, int]] = [{} for _ in sizes]
@@ -175,7 +148,10 @@ def run(
         )
         for i, name in enumerate(names)
     ]  # fmt: skip
-    winners = _winners(sizes, curves)
+    winners = []
+    for at, size in enumerate(sizes):
+        best = min(curves, key=lambda curve: curve.errors[at])
+        winners.append(Winner(size, best.method, float(best.errors[at])))
     short = _shortfalls(winners, names, found[..., 0])
     return ExtensionCurve(
         len(data.X), len(np.unique(data.X, axis=0)), n_hidden, n_repeats, list(sizes), curves,
@@ -184,10 +160,8 @@ def run(
 
 
 def _trial(data: TrafficMap, size: int, n_hidden: int, repeat: int) -> tuple[Array, str]:
-    """Hide some points, fit every method to some others; errors, seconds, and auto's choice.
-
-    A repetition hides the same points at every size, and its training sets are nested.
-    """
+    """Hide some points, fit every method to some others; errors, seconds, and auto's choice."""
+    # A repetition hides the same points at every size, and its training sets are nested.
     order = np.random.default_rng(repeat).permutation(len(data.X))
     hidden, known = order[:n_hidden], order[n_hidden : n_hidden + size]
     rows, choice = [], ""
@@ -197,21 +171,9 @@ def _trial(data: TrafficMap, size: int, n_hidden: int, repeat: int) -> tuple[Arr
         off = errors(fitted.transform(data.X[hidden]), data.Y[hidden])
         rows.append((off.mean(), np.median(off), perf_counter() - begin))
         if name == AUTO:
-            choice = _family(fitted.weighting_)
+            kind = fitted.weighting_  # without its numbers
+            choice = kind if isinstance(kind, str) else type(kind).__name__
     return np.array(rows), choice
-
-
-def _family(weighting: Any) -> str:
-    """Return the kind of a weighting without its numbers."""
-    return weighting if isinstance(weighting, str) else type(weighting).__name__
-
-
-def _winners(sizes: Sequence[int], curves: Sequence[Curve]) -> list[Winner]:
-    found = []
-    for at, size in enumerate(sizes):
-        best = min(curves, key=lambda curve: curve.errors[at])
-        found.append(Winner(size, best.method, float(best.errors[at])))
-    return found
 
 
 def _shortfalls(winners: Sequence[Winner], names: Sequence[str], found: Array) -> list[Shortfall]:

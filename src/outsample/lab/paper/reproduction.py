@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from outsample.lab.environment import versions
 from outsample.lab.json_records import plain, read_record, restored
 from outsample.lab.paper import complexity, extension_curve, sphere_orders, traffic_day
-from outsample.lab.paper.page import write_report
+from outsample.lab.paper.page.report_page import write_report
 from outsample.lab.paper.reproduction_results import Data, Results
 from outsample.lab.progress import Progress, Teller
 from outsample.report.page import check_writable, write_file
@@ -34,11 +34,11 @@ SIMULATED = (
     " say nothing about real traffic."
 )
 N_WORKERS = 2
+# Rough seconds of each part, for the time left.
 WEIGHTS = {
     "full": {"data": 4, "sphere": 9, "curve": 200, "traffic": 6, "complexity": 15, "page": 5},
     "quick": {"data": 4, "sphere": 8, "curve": 12, "traffic": 6, "complexity": 4, "page": 5},
 }
-"""Rough seconds of each part, for the time left."""
 
 
 class Size(NamedTuple):
@@ -72,8 +72,7 @@ QUICK = Size(
 class Reproduction(NamedTuple):
     """What was found, and the files that show it."""
 
-    results: Results
-    """As its file holds them: numbers with nine digits."""
+    results: Results  # As its file holds them: numbers with nine digits
     seconds: float
     files: list[Path]
 
@@ -85,11 +84,9 @@ def run_reproduction(
     size: Size = FULL,
     progress: Progress | None = None,
 ) -> Reproduction:
-    """Run every experiment of Section 7 and write ``results.json`` and ``report.html``.
-
-    Without data files in `folder` traffic is simulated, and labelled so. OSError if the folder
-    cannot be written; found out before the work begins.
-    """
+    """Run every experiment of Section 7 and write ``results.json`` and ``report.html``."""
+    # Without data files in `folder` traffic is simulated, and labelled so. OSError if the folder
+    # cannot be written; found out before the work begins.
     check_writable(out_dir)
     begin = perf_counter()
     teller = Teller(progress, WEIGHTS.get(size.name, WEIGHTS["quick"]))
@@ -98,11 +95,10 @@ def run_reproduction(
     seconds = perf_counter() - begin
     told = plain(found._replace(seconds=seconds))
     text = json.dumps(told, indent=1, allow_nan=False) + "\n"
-    files = [write_file(Path(out_dir) / "results.json", text.encode())]
+    files = [write_file(Path(out_dir) / "results.json", text)]
     results = restored(Results, told)  # so that a page drawn again from the file is the same
     files.append(write_report(out_dir, results))
-    if progress is not None:
-        progress(1.0, "done")
+    teller.finish()
     return Reproduction(results, seconds, files)
 
 

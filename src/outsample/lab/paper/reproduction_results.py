@@ -12,10 +12,8 @@ class Data(NamedTuple):
     """The traffic of Example II."""
 
     simulated: bool
-    notice: str | None
-    """Words that say so, None for recorded traffic."""
-    not_public: str
-    """Why the paper's own features cannot be had."""
+    notice: str | None  # Words that say so, None for recorded traffic
+    not_public: str  # Why the paper's own features cannot be had
     source: str
     features: FeatureCheck
     map_day: str
@@ -25,16 +23,12 @@ class Data(NamedTuple):
 class Results(NamedTuple):
     """Section 7 whole, and the run that made it."""
 
-    paper: str
-    """What is reproduced."""
-    size: str
-    """``"full"`` or ``"quick"``."""
-    parameters: dict[str, Any]
-    """Settings of any kind, nested ones by experiment."""
+    paper: str  # What is reproduced
+    size: str  # ``"full"`` or ``"quick"``
+    parameters: dict[str, Any]  # Settings of any kind, nested ones by experiment
     seeds: dict[str, Any]
     versions: dict[str, str]
-    seconds: float
-    """All experiments took so long."""
+    seconds: float  # All experiments took so long
     data: Data
     sphere: SphereOrders
     extension_curve: ExtensionCurve

@@ -4,29 +4,23 @@ The scores of Fig. 7.6 are the page's table. Table 7.1 and the errors of Fig. 7.
 for a terminal of 80 columns, and stand here a row a number.
 """
 
-from typing import TYPE_CHECKING
-
+from outsample.lab.demo.sphere_table import TableRow
 from outsample.lab.paper.extension_curve import AUTO, ExtensionCurve
 from outsample.lab.paper.page.scores_section import score_table
-from outsample.lab.paper.page.wording import ABSENT
 from outsample.lab.paper.reproduction_results import Results
-from outsample.lab.paper.sphere_orders import TableRow
+from outsample.lab.wording import ABSENT
 from outsample.report.page import Table
-from outsample.report.terminal import terminal_table
-
-if TYPE_CHECKING:
-    from rich.table import Table as RichTable
 
 
-def summary_tables(results: Results) -> "list[RichTable]":
+def summary_tables(results: Results) -> list[tuple[str, Table]]:
     """Lay out Table 7.1, the lowest curves of Fig. 7.3, and the areas of each trial of Fig. 7.6."""
     made_up = " (simulated)" if results.data.simulated else ""
     lowest = _lowest_table(results.extension_curve)
     return [
-        terminal_table("Table 7.1: mean error", _error_table(results.sphere.table)),
-        terminal_table(f"Fig. 7.3: error over the size of the map{made_up}", lowest),
+        ("Table 7.1: mean error", _error_table(results.sphere.table)),
+        (f"Fig. 7.3: error over the size of the map{made_up}", lowest),
         *(
-            terminal_table(f"Fig. 7.6, {trial.name}{made_up}", score_table(trial))
+            (f"Fig. 7.6, {trial.name}{made_up}", score_table(trial))
             for trial in results.traffic_day.trials
         ),
     ]

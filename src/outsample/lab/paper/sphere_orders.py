@@ -21,28 +21,13 @@ from outsample.trust.bounds import a_priori_bound
 
 Array = NDArray[np.float64]
 
-LIPSCHITZ = 1.0
-"""K of the sphere's map: a step of one radian never moves the image by more."""
+LIPSCHITZ = 1.0  # K of the sphere's map: a step of one radian never moves the image by more
+# The ball of Table 7.1 in grid steps; so many points are in it away from the border, and a
+# polynomial needs as many there too.
 RADIUS, NEIGHBORS = 2.3, 16
-"""The ball of Table 7.1 in grid steps; so many points are in it away from the border, and a
-polynomial needs as many there too."""
 GRIDS = (10, 14, 20, 28, 40, 56, 80)
 PAPER_COLORS = {"distance": "yellow", "tangent": "red", "local_tangent": "black"}
 ORDER_TITLES = {1: "Distance weights, order 1", 2: "Distance weights, order 2"}
-
-
-class TableRow(NamedTuple):
-    """One line of Table 7.1, or below it."""
-
-    method: str
-    title: str
-    n_points: int
-    error: float
-    """Mean error of the new points, averaged over the seeds."""
-    spread: float
-    """Standard deviation of the mean error from seed to seed."""
-    paper: float | None
-    """The paper's mean error, None where the paper has no such row."""
 
 
 class Placed(NamedTuple):
@@ -50,12 +35,10 @@ class Placed(NamedTuple):
 
     method: str
     title: str
-    color: str | None
-    """The method's colour in the paper's Fig. 7.2."""
+    color: str | None  # The method's colour in the paper's Fig. 7.2.
     placed: Array
     errors: Array
-    bound: Array
-    """The certificate of each placement, for the known K."""
+    bound: Array  # The certificate of each placement, for the known K
 
 
 class Figure(NamedTuple):
@@ -71,22 +54,14 @@ class OrderCurve(NamedTuple):
 
     order: int
     title: str
-    errors: Array
-    """Mean error on each grid."""
-    spread: Array
-    """Standard deviation over the seeds."""
-    largest: Array
-    """Largest error of any new point."""
-    slope: float
-    """Exponent of h, fitted to the mean errors of all grids."""
-    fine_slope: float
-    """The same, fitted to the finer half of the grids."""
-    claimed: int
-    """Order + 1."""
-    certificate: Array
-    """Mean certificate of the placements."""
-    held: float
-    """Share of all placements whose error is within their certificate."""
+    errors: Array  # Mean error on each grid
+    spread: Array  # Standard deviation over the seeds
+    largest: Array  # Largest error of any new point
+    slope: float  # Exponent of h, fitted to the mean errors of all grids
+    fine_slope: float  # The same, fitted to the finer half of the grids
+    claimed: int  # Order + 1
+    certificate: Array  # Mean certificate of the placements
+    held: float  # Share of all placements whose error is within their certificate
 
 
 class Convergence(NamedTuple):
@@ -95,18 +70,15 @@ class Convergence(NamedTuple):
     n_per_axis: list[int]
     steps: Array
     orders: list[OrderCurve]
-    theorem: Array
-    """Theorem 5.1 as printed, 3 K delta, delta being the ball's radius."""
-    corrected: Array
-    """K eps, which holds for order 0: `bounds.a_priori_bound`."""
+    theorem: Array  # Theorem 5.1 as printed, 3 K delta, delta being the ball's radius
+    corrected: Array  # K eps, which holds for order 0: `bounds.a_priori_bound`
 
 
 class SphereOrders(NamedTuple):
     """Everything about the sphere."""
 
-    table: list[TableRow]
-    met: tuple[int, int]
-    """How many of the paper's numbers are reached, and how many it prints for these grids."""
+    table: list[sphere.TableRow]
+    met: tuple[int, int]  # How many of the paper's numbers are reached, of those for these grids
     figure: Figure
     convergence: Convergence
     seconds: float = 0.0
@@ -119,18 +91,16 @@ def run(
     n_seeds: int = 8,
     progress: Progress | None = None,
 ) -> SphereOrders:
-    """Measure the table, place the figure's points, and follow errors from grid to grid.
-
-    `n_per_axis` are the grids of the table, the first is also the figure's; `grids` those of the
-    convergence; `n_seeds` draws of `n_new` points each.
-    """
+    """Measure the table, place the figure's points, and follow errors from grid to grid."""
+    # `n_per_axis` are the grids of the table, the first is also the figure's; `grids` those of the
+    # convergence; `n_seeds` draws of `n_new` points each.
     tell = progress or (lambda share, what: None)
     tell(0.0, "sphere: Table 7.1")
     rows = table(n_per_axis, n_new, n_seeds)
     tell(0.4, "sphere: Fig. 7.1 and 7.2")
     drawn = figure(n_per_axis[0], n_new)
     tell(0.5, "sphere: error against the step")
-    return SphereOrders(rows, met(rows), drawn, convergence(grids, n_new, n_seeds))
+    return SphereOrders(rows, sphere.met(rows), drawn, convergence(grids, n_new, n_seeds))
 
 
 def polynomial(order: int, step: float) -> PCAExtension:
@@ -143,24 +113,16 @@ def polynomial(order: int, step: float) -> PCAExtension:
 
 def table(
     n_per_axis: Sequence[int] = (30, 50), n_new: int = 100, n_seeds: int = 8
-) -> list[TableRow]:
+) -> list[sphere.TableRow]:
     """Return Table 7.1: the reference, the paper's weightings, the defaults, orders 1 and 2."""
-    rows = []
+    rows: list[sphere.TableRow] = []
     for size in n_per_axis:
-        for row in sphere.run((size,), n_new, n_seeds):
-            rows.append(TableRow(row.method, TITLES[row.method], *row[1:]))
+        rows += sphere.run((size,), n_new, n_seeds)
         data = sphere_grid(size)
         for order, title in ORDER_TITLES.items():
-            means = _measure(polynomial(order, data.step), data, n_new, n_seeds)[0].mean(axis=1)
-            n, name = len(data.X), f"order {order}"
-            rows.append(TableRow(name, title, n, float(means.mean()), float(means.std()), None))
+            estimator = polynomial(order, data.step)
+            rows.append(sphere.table_row(f"order {order}", title, estimator, data, n_new, n_seeds))
     return rows
-
-
-def met(rows: Sequence[TableRow]) -> tuple[int, int]:
-    """Count the paper's numbers that are reached, and all it prints for these grids."""
-    printed = [(row.error, row.paper) for row in rows if row.paper is not None]
-    return sum(error <= paper for error, paper in printed), len(printed)
 
 
 def figure(n_per_axis: int = 30, n_new: int = 100, seed: int = 0) -> Figure:

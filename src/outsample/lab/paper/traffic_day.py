@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
-from outsample import DiffusionMaps, NoveltyDetector, NystroemExtension, PCAExtension
+from outsample import DiffusionMaps, NoveltyDetector, NystroemExtension
+from outsample.lab.methods import paper_weights
 from outsample.lab.novelty.splits import standardise
 from outsample.lab.progress import Progress
 from outsample.lab.traffic.days import Traffic, log_features, simulate_traffic
@@ -32,10 +33,8 @@ Mask = NDArray[np.bool_]
 MAP_DAY, NEW_DAY = "1998-07-20", "1998-07-22"
 SIMULATED_MAP_DAY, SIMULATED_NEW_DAY = "simulated-2", "simulated-3"
 N_COMPONENTS = 5
-N_NAMED = 5
-"""Most abnormal minutes that are named."""
-PAPER_LABELLED, PAPER_MEAN = 2.72e-7, 6.21e-10
-"""m(x) of the paper's labelled point #51, and the mean of the other new points."""
+N_NAMED = 5  # Most abnormal minutes that are named
+PAPER_LABELLED, PAPER_MEAN = 2.72e-7, 6.21e-10  # m(x) of its point #51, mean of the other new ones
 TITLES = {
     "residual": "m(x), Eq. 2.9 as the minimised objective",
     "dispersion": "m(x), Eq. 2.9 with Eq. 2.4 to the letter",
@@ -48,14 +47,10 @@ class FeatureCheck(NamedTuple):
     """Where the 14 features come from."""
 
     names: list[str]
-    built_from: str
-    """``"connections"``, ``"ready table"`` or ``"simulated connections"``."""
-    n_minutes: int
-    """Minutes that were built."""
-    max_difference: float | None
-    """Largest difference of any feature from the ready table; None without one of the two."""
-    labels_agree: bool | None
-    """Whether attacks and their counts are the same in both."""
+    built_from: str  # ``"connections"``, ``"ready table"`` or ``"simulated connections"``
+    n_minutes: int  # Minutes that were built
+    max_difference: float | None  # Largest of any feature from the ready table, if both are there
+    labels_agree: bool | None  # Whether attacks and their counts are the same in both
     seconds: float
 
 
@@ -72,10 +67,8 @@ class DayMap(NamedTuple):
 
     day: str
     times: list[str]
-    attacks: list[str]
-    """Attack of each minute, empty for none."""
-    coordinates: Array
-    """Shape (n, 5); the paper draws the first three columns."""
+    attacks: list[str]  # Attack of each minute, empty for none
+    coordinates: Array  # Shape (n, 5); the paper draws the first three columns
 
 
 class Minute(NamedTuple):
@@ -83,12 +76,10 @@ class Minute(NamedTuple):
 
     row: int
     time: str
-    attack: str
-    """Its attack, empty for none."""
+    attack: str  # Its attack, empty for none
     loud: bool
     value: float
-    ratio: float | None
-    """Its score over the mean of the new minutes without a label; only for m(x)."""
+    ratio: float | None  # Its score over the mean of the new minutes without a label; only for m(x)
 
 
 class Score(NamedTuple):
@@ -96,26 +87,17 @@ class Score(NamedTuple):
 
     name: str
     title: str
-    values: Array
-    """Score of each new minute; higher is stranger, for p-values lower."""
-    mean: float
-    """Of the new minutes without a label."""
-    auc: float | None
-    """Area under the ROC curve, all labelled minutes against the others."""
-    auc_loud: float | None
-    """The same, loud minutes against those without a label."""
-    top: list[Minute]
-    """The strangest minutes."""
-    labelled: list[Minute]
-    """The loud minutes, or where there are none, all labelled ones."""
-    best_ratio: float | None
-    """Largest score of a labelled minute over the mean."""
-    best_squared_ratio: float | None
-    """The same for the squares, since the paper does not say whether it took the root."""
+    values: Array  # Score of each new minute; higher is stranger, for p-values lower
+    mean: float  # Of the new minutes without a label
+    auc: float | None  # Area under the ROC curve, all labelled minutes against the others
+    auc_loud: float | None  # The same, loud minutes against those without a label
+    top: list[Minute]  # The strangest minutes
+    labelled: list[Minute]  # The loud minutes, or where there are none, all labelled ones
+    best_ratio: float | None  # Largest score of a labelled minute over the mean
+    best_squared_ratio: float | None  # Of the squares: the paper does not say if it took the root
     paper_labelled: float | None
     paper_mean: float | None
-    paper_ratio: float | None
-    """What the paper prints for its point #51."""
+    paper_ratio: float | None  # What the paper prints for its point #51
 
 
 class Trial(NamedTuple):
@@ -125,17 +107,14 @@ class Trial(NamedTuple):
     title: str
     trained_on: str
     n_training: int
-    n_neighbors: int
-    """Neighbours of the tangent weights, chosen by leave-one-out."""
+    n_neighbors: int  # Neighbours of the tangent weights, chosen by leave-one-out
     day: str
     times: list[str]
     attacks: list[str]
     n_attack: NDArray[np.int64]
     loud: Mask
-    nystroem: Array
-    """Images by the Nyström extension, shape (q, 5)."""
-    pca: Array
-    """Images by the paper's tangent weights."""
+    nystroem: Array  # Images by the Nyström extension, shape (q, 5)
+    pca: Array  # Images by the paper's tangent weights
     scores: list[Score]
 
 
@@ -145,17 +124,15 @@ class TrafficDay(NamedTuple):
     simulated: bool
     loud_connections: int
     map: DayMap
+    # The new day; the map's day with half of its normal minutes kept back; the new day again,
+    # by all minutes of the map's day, its attacks too, as the paper has it.
     trials: list[Trial]
-    """The new day; the map's day with half of its normal minutes kept back; the new day again,
-    by all minutes of the map's day, its attacks too, as the paper has it."""
     seconds: float = 0.0
 
 
 def load_days(folder: Path | None = None) -> Source:
-    """Build the features of both days from the connections, and compare with the ready table.
-
-    Without a folder, or without files in its ``darpa98/``, both days are simulated.
-    """
+    """Build the features of both days from the connections, and compare with the ready table."""
+    # Without a folder, or without files in its ``darpa98/``, both days are simulated.
     begin = perf_counter()
     raw, ready = (
         None if folder is None else Path(folder, "darpa98", name)
@@ -204,7 +181,7 @@ def _trial(name: str, title: str, day: Traffic, Y: Array, learned: Mask, new: Tr
     """Learn from some minutes of a map, place the new ones and score them."""
     X, X_new = standardise(log_features(day.X[learned]), log_features(new.X))
     images = Y[learned]
-    extension = PCAExtension(weighting="tangent", order=0, loss="squared").fit(X, images)
+    extension = paper_weights("tangent").fit(X, images)
     placed = extension.place(X_new)
     detector = NoveltyDetector(clone(extension)).fit(X, images)
     loud = loud_by_any_attack(new.n_attack)

@@ -23,20 +23,13 @@ DAY_START = 7 * 60  # minutes after midnight
 class Traffic(NamedTuple):
     """Minutes of traffic, a row each: when it was, its 14 counts, and the attacks in it."""
 
-    days: Strings
-    """Capture day, ``"1998-07-20"`` or ``"simulated-1"``, shape (q,)."""
-    minutes: Ints
-    """Minute within the day, from 0 at the day's first connection, shape (q,)."""
-    times: Strings
-    """The minute itself, ``"1998-07-20T08:00"``; a simulated day has no date, only its name."""
-    X: Array
-    """Counts and entropies as they are, columns in the order of `FEATURES`, shape (q, 14)."""
-    attacks: Strings
-    """``"name:count"`` joined by ``";"``, most frequent first; empty if none, shape (q,)."""
-    n_attack: Ints
-    """Connections of the minute that belong to an attack, shape (q,)."""
-    simulated: bool
-    """Whether the simulator made it."""
+    days: Strings  # Capture day, ``"1998-07-20"`` or ``"simulated-1"``, shape (q,)
+    minutes: Ints  # Minute within the day, from 0 at the day's first connection, shape (q,)
+    times: Strings  # The minute itself, "1998-07-20T08:00"; a simulated day has only its name
+    X: Array  # Counts and entropies as they are, columns in the order of `FEATURES`, shape (q, 14)
+    attacks: Strings  # "name:count" joined by ";", most frequent first; empty if none, shape (q,)
+    n_attack: Ints  # Connections of the minute that belong to an attack, shape (q,)
+    simulated: bool  # Whether the simulator made it
 
     @property
     def is_attack(self) -> NDArray[np.bool_]:

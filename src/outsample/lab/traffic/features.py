@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+# Stamp (a minute number; a day is `DAY_LENGTH` of them), source, destination, label, how many.
 Connection = tuple[int, str, str, str, int]
-"""Stamp (a minute number; a day is `DAY_LENGTH` of them), source, destination, label, how many."""
-
 FEATURES = (
     "n_conn", "n_src", "n_dst", "n_pair", "max_conn_per_src", "max_conn_per_dst",
     "max_conn_per_pair", "max_fanout", "max_fanin", "src_entropy", "dst_entropy", "n_inbound",
@@ -30,14 +29,10 @@ CELL = np.dtype([(name, np.int64) for name in ("stamp", "source", "destination",
 class MinuteTable(NamedTuple):
     """Connections counted, a row a minute; minutes without any are rows of zeros."""
 
-    stamps: Ints
-    """All minutes from the first to the last with a connection of each day, shape (q,)."""
-    X: Array
-    """The counts, columns in the order of `FEATURES`, shape (q, 14)."""
-    attacks: NDArray[np.str_]
-    """``"name:count"`` joined by ``";"``, most frequent first, shape (q,)."""
-    n_attack: Ints
-    """Connections with a label other than ``"-"``, shape (q,)."""
+    stamps: Ints  # All minutes from the first to the last with a connection of each day, shape (q,)
+    X: Array  # The counts, columns in the order of `FEATURES`, shape (q, 14)
+    attacks: NDArray[np.str_]  # ``"name:count"`` joined by ``";"``, most frequent first, shape (q,)
+    n_attack: Ints  # Connections with a label other than ``"-"``, shape (q,)
 
 
 class _Ends(NamedTuple):

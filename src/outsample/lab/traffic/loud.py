@@ -26,9 +26,8 @@ def loud_by_flood_or_scan(attacks: Iterable[str]) -> Mask:
     >>> loud_by_flood_or_scan(["pod:98;phf:7;smurf:3", "pod:90;phf:99", ""]).tolist()
     [True, False, False]
     """
-    return np.array([_of_floods_and_scans(words) for words in attacks]) > LOUD_CONNECTIONS
-
-
-def _of_floods_and_scans(attacks: str) -> int:
-    pairs = (attack.rpartition(":") for attack in attacks.split(";"))
-    return sum(int(count) for name, _, count in pairs if name in FLOODS_AND_SCANS)
+    counts = []
+    for words in attacks:
+        pairs = (attack.rpartition(":") for attack in words.split(";"))
+        counts.append(sum(int(count) for name, _, count in pairs if name in FLOODS_AND_SCANS))
+    return np.array(counts) > LOUD_CONNECTIONS

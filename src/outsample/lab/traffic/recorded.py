@@ -22,8 +22,7 @@ Days = str | Sequence[str] | None
 COLUMNS = ("day", "idx", "time", *FEATURES, "n_attack", "attacks")
 ADDRESS = r"(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})"
 LINE = re.compile(rf"{ADDRESS},{ADDRESS},(\d\d/\d\d/\d{{4}}-\d\d:\d\d),([^,\s]+)")
-# Ten connections of the DARPA list carry a date that does not exist.
-SLIPS = {"07/32/1998": "08/01/1998"}
+SLIPS = {"07/32/1998": "08/01/1998"}  # Ten connections of the DARPA list have a date that is none
 
 
 def load_traffic(folder: PathLike | None = None, days: Days = None) -> Traffic:
@@ -81,7 +80,10 @@ def load_minutes(path: PathLike, days: Days = None) -> Traffic:
             raise ValueError(f"{path}, line {number}: {wrong}")
         if wanted is None or row[0] in wanted:
             rows.append(row)
-            values.append(_numbers(path, number, row))
+            try:
+                values.append([float(text) for text in (row[1], *row[3:-1])])
+            except ValueError as fault:
+                raise ValueError(f"{path}, line {number}: expected numbers, {fault}") from None
     names = np.array([row[0] for row in rows], dtype=np.str_)
     check_days(wanted or (), names)
     table = np.array(values).reshape(-1, len(FEATURES) + 2)
@@ -144,11 +146,3 @@ def _refuse(path: Path, line: bytes, expected: str) -> NoReturn:
     number = next(i for i, other in enumerate(_lines(path), start=1) if other == line)
     text = line.decode("ascii", "replace").rstrip("\r\n")
     raise ValueError(f"{path}, line {number}: expected {expected}, got {text!r}")
-
-
-def _numbers(path: Path, number: int, row: list[str]) -> list[float]:
-    """Return the numeric columns of a row of the ready table."""
-    try:
-        return [float(text) for text in (row[1], *row[3:-1])]
-    except ValueError as fault:
-        raise ValueError(f"{path}, line {number}: expected numbers, {fault}") from None

@@ -51,10 +51,8 @@ def _machines(rng: np.random.Generator, day: Day) -> None:
 
 
 def _starts(rng: np.random.Generator, n: int) -> list[int]:
-    """Return n minutes spread over the day as people are busy.
-
-    One is drawn from each n-th of the day's activity: drawn freely, whole hours would be empty.
-    """
+    """Return n minutes spread over the day as people are busy."""
+    # One is drawn from each n-th of the day's activity: drawn freely, whole hours would be empty.
     busy = np.cumsum(np.repeat(ACTIVITY, 60))
     minutes: list[int] = np.searchsorted(
         busy / busy[-1], (np.arange(n) + rng.random(n)) / n
@@ -63,10 +61,8 @@ def _starts(rng: np.random.Generator, n: int) -> list[int]:
 
 
 def _browse(rng: np.random.Generator, day: Day, client: str, start: int) -> None:
-    """Add a session: for some dozens of minutes somebody inside loads pages of sites outside.
-
-    A page of many pictures is many connections in a minute, so their number has a heavy tail.
-    """
+    """Add a session: for some dozens of minutes somebody inside loads pages of sites outside."""
+    # A page of many pictures is many connections in a minute, so their number has a heavy tail.
     length = 8 + int(rng.exponential(38.0))
     site = 0
     for minute in range(start, min(start + length, 60 * HOURS)):

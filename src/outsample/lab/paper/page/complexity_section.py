@@ -4,8 +4,8 @@ import math
 
 from outsample.lab.paper.complexity import Complexity, Growth, Placing
 from outsample.lab.paper.page.viewer import Part
-from outsample.lab.paper.page.wording import ABSENT, number
-from outsample.plots.canvas import FAINT
+from outsample.lab.wording import ABSENT, number
+from outsample.plots.colours import FAINT
 from outsample.plots.curves import STYLES, Curve, curve_chart
 from outsample.report.page import Picture, Section, Table
 

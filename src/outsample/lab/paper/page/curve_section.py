@@ -4,13 +4,13 @@ from collections import Counter
 
 import numpy as np
 
-from outsample.lab.paper import extension_curve
 from outsample.lab.paper.extension_curve import AUTO, ExtensionCurve
 from outsample.lab.paper.page.viewer import Part
-from outsample.lab.paper.page.wording import measured, number, plural
+from outsample.lab.wording import measured, number, plural
 from outsample.plots.curves import STYLES, Curve, curve_chart
 from outsample.report.page import Picture, Section, Table
 
+# Names short enough to stand beside a curve on a phone.
 SHORT = {
     "distance": "distance weights",
     "tangent": "tangent weights",
@@ -22,7 +22,6 @@ SHORT = {
     "adaptive_pyramids": "pyramids, adaptive",
     "harmonics": "harmonics",
 }
-"""Names short enough to stand beside a curve on a phone."""
 
 
 def lowest(found: ExtensionCurve) -> tuple[int, int]:
@@ -57,7 +56,10 @@ def curve_part(found: ExtensionCurve, suffix: str, drawing: bool) -> Part:
     ]
     table = Table(
         ["Method", *(f"{size} points" for size in found.sizes)],
-        [[_title(one), *map(measured, one.errors, one.spread)] for one in found.curves],
+        [
+            [one.title + " *" * one.in_paper, *map(measured, one.errors, one.spread)]
+            for one in found.curves
+        ],
         "Mean error ± standard deviation over repetitions. *: one of the paper's four methods."
         " Shaded: PCAExtension() with all defaults.",
         frozenset(at for at, one in enumerate(found.curves) if one.method == AUTO),
@@ -84,10 +86,6 @@ def _shortfalls(found: ExtensionCurve) -> Table:
     )
 
 
-def _title(one: extension_curve.Curve) -> str:
-    return f"{one.title} *" if one.in_paper else one.title
-
-
 def _reading(found: ExtensionCurve) -> list[str]:
     """Say how often the defaults are lowest, and what they chose."""
     families: Counter[str] = Counter()
@@ -97,11 +95,15 @@ def _reading(found: ExtensionCurve) -> list[str]:
     fitting = (
         f"The defaults choose by leave-one-out; here they chose: {picked}. A diffusion map is made"
         " of the very kernel that the Nyström extension uses, so that a model of that kind is bound"
-        " to do well on it. The paper's own weights are local averages and stay behind the kernel"
-        " methods on this map."
+        " to do well on it."
     )
-    said = f"Reading: {standing(found)}{_by_median(found)}"
-    return [said, fitting if _behind(found) else fitting.rpartition(" The paper's")[0]]
+    errors = {one.method: one.errors for one in found.curves}
+    if np.all(errors["tangent"] > errors["nystroem"]):
+        fitting += (
+            " The paper's own weights are local averages and stay behind the kernel methods on"
+            " this map."
+        )
+    return [f"Reading: {standing(found)}{_by_median(found)}", fitting]
 
 
 def _by_median(found: ExtensionCurve) -> str:
@@ -120,17 +122,11 @@ def _by_median(found: ExtensionCurve) -> str:
     )
 
 
-def _behind(found: ExtensionCurve) -> bool:
-    """Tell whether the tangent weights are above Nyström at every size."""
-    errors = {one.method: one.errors for one in found.curves}
-    return bool(np.all(errors["tangent"] > errors["nystroem"]))
-
-
 def _chart(found: ExtensionCurve, suffix: str) -> Picture:
     auto_first = sorted(found.curves, key=lambda one: one.method != AUTO)
     curves = []
     for one, style in zip(auto_first, STYLES, strict=False):
-        name = SHORT.get(one.method, one.title) + (" *" if one.in_paper else "")
+        name = SHORT.get(one.method, one.title) + " *" * one.in_paper
         strong = one.method == AUTO
         curves.append(Curve(name, found.sizes, one.errors, style, one.spread, strong))
     return Picture(

@@ -11,28 +11,23 @@ class Kinds(NamedTuple):
     """Places of a trial's minutes by kind."""
 
     loud: list[int]
-    quiet: list[int]
-    """Of an attack, but not loud."""
-    normal: list[int]
-    """Without a label."""
-    top: list[int]
-    """The strangest without a label."""
+    quiet: list[int]  # Of an attack, but not loud
+    normal: list[int]  # Without a label
+    top: list[int]  # The strangest without a label
 
 
 def kinds_of(trial: Trial) -> Kinds:
     """Return the places of loud, quiet, unlabelled and strangest unlabelled minutes."""
     loud = np.flatnonzero(trial.loud).tolist()
     quiet = [at for at, attack in enumerate(trial.attacks) if attack and not trial.loud[at]]
-    score = score_of(trial, "abnormality")
-    top = [] if score is None else [one.row for one in score.top if not one.attack]
+    top = [one.row for one in score_of(trial, "abnormality").top if not one.attack]
     normal = sorted(set(range(len(trial.times))) - {*loud, *quiet})
     return Kinds(loud, quiet, normal, top)
 
 
 def labels_of(times: list[str], attacks: list[str]) -> list[str]:
     """Return the words of all minutes."""
-    rows = enumerate(zip(times, attacks, strict=True))
-    return [label(at, time, attack) for at, (time, attack) in rows]
+    return [label(*row) for row in zip(range(len(times)), times, attacks, strict=True)]
 
 
 def label(at: int, time: str, attack: str) -> str:
@@ -41,9 +36,9 @@ def label(at: int, time: str, attack: str) -> str:
     return f"#{at} {time.rpartition('T')[2]} {words}".rstrip()
 
 
-def score_of(trial: Trial, name: str) -> Score | None:
-    """Return one score of a trial by its name, None if it has none such."""
-    return next((one for one in trial.scores if one.name == name), None)
+def score_of(trial: Trial, name: str) -> Score:
+    """Return one score of a trial by its name."""
+    return next(one for one in trial.scores if one.name == name)
 
 
 def short_title(score: Score) -> str:

@@ -1,7 +1,6 @@
 """The page as a whole: summary first, then the examples, then settings."""
 
 import os
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,27 +10,24 @@ from outsample.lab.paper.page.minute_labels import score_of, short_title
 from outsample.lab.paper.page.sphere_section import sphere_parts
 from outsample.lab.paper.page.traffic_section import traffic_parts
 from outsample.lab.paper.page.viewer import Part, with_viewer
-from outsample.lab.paper.page.wording import number, percent, plural, together
 from outsample.lab.paper.reproduction_results import Data, Results
 from outsample.lab.paper.traffic_day import TrafficDay
-from outsample.report.page import Section, Table, build_page, write_page
-
-NAME = "report.html"
-SUFFIX = " (simulated traffic)"
+from outsample.lab.wording import number, percent, plural, together
+from outsample.plots.canvas import can_draw
+from outsample.report.page import Section, Table, build_page, write_file
 
 
 def write_report(out_dir: str | os.PathLike[str], results: Results) -> Path:
-    """Write ``report.html``, one file that needs nothing else, into a folder made if missing.
-
-    Without matplotlib it has no pictures, and says so.
-    """
-    return write_page(Path(out_dir) / NAME, build_report(results))
+    """Write ``report.html``, one file that needs nothing else, into a folder made if missing."""
+    # Without matplotlib it has no pictures, and says so.
+    return write_file(Path(out_dir) / "report.html", build_report(results))
 
 
 def build_report(results: Results) -> str:
     """Return the page's HTML."""
-    drawing = find_spec("matplotlib") is not None
-    suffix = SUFFIX if results.data.simulated else ""
+    drawing = can_draw()
+    note = "" if drawing else "Install outsample[plots] and run it again to see pictures. "
+    suffix = " (simulated traffic)" if results.data.simulated else ""
     parts = [
         Part(_summary(results)),
         *sphere_parts(results.sphere, drawing),
@@ -46,7 +42,7 @@ def build_report(results: Results) -> str:
         [part.section for part in parts],
         lead=f"Section 7 of the paper, its numbers beside ours. {results.paper}.",
         facts=_facts(results),
-        footer=_footer(results, drawing),
+        footer=f"{note}Made by outsample reproduce on this computer in {results.seconds:.0f} s.",
     )
     return with_viewer(html, parts)
 
@@ -62,7 +58,7 @@ def _facts(results: Results) -> list[tuple[str, str]]:
     ]  # fmt: skip
     trial = results.traffic_day.trials[0]
     score = score_of(trial, "abnormality")
-    if score is not None and score.auc_loud is not None:
+    if score.auc_loud is not None:
         loud = plural(int(trial.loud.sum()), "loud minute")
         words = (
             f"area under the ROC curve, abnormality, {loud} of {trial.day}; all labelled"
@@ -100,8 +96,7 @@ def _areas(found: TrafficDay) -> Table:
     names = [(one.name, short_title(one)) for one in found.trials[0].scores]
     rows = []
     for trial in found.trials:
-        scores = [score_of(trial, name) for name, _ in names]
-        areas = [number(None if one is None else one.auc_loud) for one in scores]
+        areas = [number(score_of(trial, name).auc_loud) for name, _ in names]
         rows.append([trial.title, str(trial.loud.sum()), *areas])
     return Table(
         ["New minutes", "Loud", *(title for _, title in names)],
@@ -152,8 +147,3 @@ def _lines(values: dict[str, Any], before: str = "") -> list[list[str]]:
         else:
             lines.append([f"{before}{key}", together(value)])
     return lines
-
-
-def _footer(results: Results, drawing: bool) -> str:
-    note = "" if drawing else "Install outsample[plots] and run it again to see pictures. "
-    return f"{note}Made by outsample reproduce on this computer in {results.seconds:.0f} s."

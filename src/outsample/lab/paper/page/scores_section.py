@@ -4,16 +4,14 @@ import numpy as np
 
 from outsample.lab.paper.page.minute_labels import kinds_of, label, labels_of, score_of, short_title
 from outsample.lab.paper.page.viewer import Part
-from outsample.lab.paper.page.wording import ABSENT, number
 from outsample.lab.paper.traffic_day import Minute, Trial
-from outsample.plots.canvas import FAINT, ORANGE, VERMILLION
+from outsample.lab.wording import ABSENT, number
+from outsample.plots.colours import FAINT, ORANGE, VERMILLION
 from outsample.plots.traces import Kind, Trace, trace_chart
 from outsample.report.page import Picture, Section, Table
 
-LEVEL = 0.01
-"""The p-value at which a dashed line is drawn."""
-LOG = {"dispersion", "p_value"}
-"""Scores that span decades."""
+LEVELS = {"p_value": 0.01}  # Where a dashed line is drawn
+LOG = {"dispersion", "p_value"}  # Scores that span decades
 
 
 def score_part(trial: Trial, first: bool, suffix: str, drawing: bool) -> Part:
@@ -24,8 +22,7 @@ def score_part(trial: Trial, first: bool, suffix: str, drawing: bool) -> Part:
         " or, with Eq. 2.4, to the letter; both are here."
     )
     words = [*([paper] if first else []), _score_reading(trial)]
-    score = score_of(trial, "dispersion")
-    if score is not None and (zeros := int(np.sum(score.values == 0))):
+    if zeros := int(np.sum(score_of(trial, "dispersion").values == 0)):
         words.append(
             f"{zeros} of the new minutes have m(x) = 0, as it is for a minute that equals one"
             " that was learned; on a logarithmic scale they stand at its lower end."
@@ -83,24 +80,21 @@ def score_table(trial: Trial) -> Table:
 def _top_table(trial: Trial) -> Table:
     """Name the strangest minutes by each score."""
     lines = max((len(one.top) for one in trial.scores), default=0)
-    rows = [
-        [str(at + 1), *(_named(one.top[at]) if at < len(one.top) else ABSENT
-                        for one in trial.scores)]
-        for at in range(lines)
-    ]  # fmt: skip
+
+    def named(top: list[Minute], at: int) -> str:
+        if at >= len(top):
+            return ABSENT
+        return label(top[at].row, top[at].time, top[at].attack or "no label")
+
+    rows = [[str(at + 1), *(named(one.top, at) for one in trial.scores)] for at in range(lines)]
     header = ["Rank", *map(short_title, trial.scores)]
     return Table(header, rows, "The strangest new minutes by each score: number, time, attack.")
 
 
-def _named(minute: Minute) -> str:
-    return label(minute.row, minute.time, minute.attack or "no label")
-
-
 def _score_chart(trial: Trial, suffix: str) -> Picture:
     kinds, labels = kinds_of(trial), labels_of(trial.times, trial.attacks)
-    levels = {"p_value": LEVEL}
     traces = [
-        Trace(one.title, one.values, one.name in LOG, levels.get(one.name), f"{LEVEL:g}")
+        Trace(one.title, one.values, one.name in LOG, LEVELS.get(one.name), "0.01")
         for one in trial.scores
     ]
     drawn = [

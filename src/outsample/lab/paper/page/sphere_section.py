@@ -2,20 +2,19 @@
 
 import math
 
-from outsample import plots
-from outsample.lab.paper.page.viewer import Part, rotatable
-from outsample.lab.paper.page.wording import ABSENT, measured, number, percent, plural
-from outsample.lab.paper.sphere_orders import Convergence, Figure, Placed, SphereOrders, TableRow
-from outsample.plots.canvas import BLUE, FAINT, GREEN, INK, ORANGE, VERMILLION
+from outsample.lab.demo.sphere_table import TableRow, error_picture
+from outsample.lab.paper.page.viewer import Part, turning_part
+from outsample.lab.paper.sphere_orders import Convergence, Figure, Placed, SphereOrders
+from outsample.lab.wording import ABSENT, measured, number, percent, plural
+from outsample.plots.colours import BLUE, FAINT, GREEN, INK, ORANGE, VERMILLION
 from outsample.plots.curves import STYLES, Curve, curve_chart
 from outsample.plots.scenes import Layer, Scene
 from outsample.report.page import Picture, Section, Table
 
-MAGNIFY = 5.0
-"""Errors are drawn this much longer at first; at their own length nobody would see them."""
+MAGNIFY = 5.0  # Errors are drawn so much longer at first; else nobody would see them
 GROUND = "#a9cbe6"
+# The paper's colours, yellow made darker for a white ground, each with a shape of its own.
 MARKS = {"yellow": (ORANGE, "circle"), "red": (VERMILLION, "square"), "black": (INK, "triangle")}
-"""The paper's colours, yellow made darker for a white ground, each with a shape of its own."""
 
 
 def sphere_parts(found: SphereOrders, drawing: bool) -> list[Part]:
@@ -24,8 +23,10 @@ def sphere_parts(found: SphereOrders, drawing: bool) -> list[Part]:
 
 
 def _table(found: SphereOrders, drawing: bool) -> Part:
-    sizes, cells, printed = _sizes(found), _cells(found), _in_paper(found)
+    sizes = sorted({row.n_points for row in found.table})
     methods = list(dict.fromkeys(row.title for row in found.table))
+    printed = list(dict.fromkeys(row.title for row in found.table if row.paper is not None))
+    cells = {(row.title, row.n_points): row for row in found.table}
 
     def pair(row: TableRow | None) -> list[str]:
         if row is None:
@@ -40,73 +41,47 @@ def _table(found: SphereOrders, drawing: bool) -> Part:
         " new points. Shaded: the paper's methods.",
         frozenset(at for at, method in enumerate(methods) if method in printed),
     )
+    # Rows of the paper's methods, grid by grid.
+    rows = {n: [cells[name, n] for name in printed if (name, n) in cells] for n in sizes}
     met, total = found.met
     reading = (
         f"In the paper: three weightings, 900 and 2500 training points, {total} mean errors."
         f" Here: the same, with {met} of {total} at or below the printed number, and"
         f" {plural(len(methods) - len(printed), 'method')} that the paper's table does not have."
     )
-    order = "is" if _same_order(found) else "is not"
+    order = "is" if all(map(_in_order, rows.values())) else "is not"
     caveat = (
         "Reading: the paper does not print its radii. Ours were chosen with the printed errors in"
         " view, one rule for both grids, so that the comparison shows no more than that such radii"
         f" exist. The order of the weightings {order} the paper's. Rows without a number of the"
         " paper show how much more a smooth map allows."
     )
-    charts = [_chart(found, n) for n in sizes] if drawing and printed else []
+    charts = _charts(rows) if drawing and printed else []
     heading = "Example I, Table 7.1: points on a sphere"
     return Part(Section(heading, [reading, caveat], [table], charts))
 
 
-def _sizes(found: SphereOrders) -> list[int]:
-    return sorted({row.n_points for row in found.table})
+def _in_order(rows: list[TableRow]) -> bool:
+    """Tell whether the methods stand in the paper's order on one grid."""
+    pairs = [(row.error, row.paper) for row in rows if row.paper is not None]
+    return sorted(pairs) == sorted(pairs, key=lambda pair: pair[1])
 
 
-def _cells(found: SphereOrders) -> dict[tuple[str, int], TableRow]:
-    return {(row.title, row.n_points): row for row in found.table}
-
-
-def _in_paper(found: SphereOrders) -> list[str]:
-    """Return the methods for which the paper prints a number, in the order of the table."""
-    return list(dict.fromkeys(row.title for row in found.table if row.paper is not None))
-
-
-def _rows(found: SphereOrders, size: int) -> list[TableRow]:
-    """Return the rows of the paper's methods on one grid."""
-    cells = _cells(found)
-    return [cells[name, size] for name in _in_paper(found) if (name, size) in cells]
-
-
-def _same_order(found: SphereOrders) -> bool:
-    """Tell whether the methods stand in the paper's order at every size."""
-    for size in _sizes(found):
-        pairs = [(row.error, row.paper) for row in _rows(found, size) if row.paper is not None]
-        if sorted(pairs) != sorted(pairs, key=lambda pair: pair[1]):
-            return False
-    return True
-
-
-def _chart(found: SphereOrders, size: int) -> Picture:
-    """Draw the errors on one grid; one scale for all charts, from a power of ten on."""
-    listed = [row for n in _sizes(found) for row in _rows(found, n)]
-    every = [value for row in listed for value in (row.error, row.paper) if value]
+def _charts(rows: dict[int, list[TableRow]]) -> list[Picture]:
+    """Draw the errors on each grid; one scale for all charts, from a power of ten on."""
+    every = [x for listed in rows.values() for row in listed for x in (row.error, row.paper) if x]
     limits = 10 ** math.floor(math.log10(min(every))), 1.25 * max(every)
-    rows = _rows(found, size)
-    return Picture(
-        plots.error_chart(
-            [row.title for row in rows], [row.error for row in rows], [row.paper for row in rows],
-            title=f"Table 7.1, {size} training points", limits=limits,
-        ),
-        f"Mean errors of Table 7.1 for {size} training points, ours beside the paper's",
-    )  # fmt: skip
+    alt = "Mean errors of Table 7.1 for {} training points, ours beside the paper's"
+    return [
+        error_picture(listed, f"Table 7.1, {n} training points", limits, alt.format(n))
+        for n, listed in rows.items()
+    ]
 
 
 def _pictures(found: SphereOrders, drawing: bool) -> Part:
     figure = found.figure
     listed = {one.color: one for one in figure.placements if one.color}
-    off = ", ".join(
-        f"{one.title}: {number(float(one.errors.mean()))}" for one in figure.placements
-    )
+    off = ", ".join(f"{one.title}: {number(float(one.errors.mean()))}" for one in figure.placements)
     words = [
         f"Mean error of the {len(figure.truth)} new points in these pictures. {off}.",
         "Reading: beside a radius of 1 such errors can hardly be seen. They are drawn"
@@ -116,14 +91,14 @@ def _pictures(found: SphereOrders, drawing: bool) -> Part:
     if not drawing or not listed:
         return Part(Section(heading, words))
     first = next(iter(listed.values()))
-    single = _scene("Figure 7.1", figure, [(first, (VERMILLION, "circle"))])
-    several = _scene(
-        "Figure 7.2", figure, [(one, MARKS.get(color, (INK, "diamond")))
-                               for color, one in listed.items()],
-    )  # fmt: skip
+    marks = [(one, MARKS.get(color, (INK, "diamond"))) for color, one in listed.items()]
     scenes = {
-        "New points on the sphere, placed by distance weights": single,
-        "New points on the sphere, placed by the paper's three weightings": several,
+        "New points on the sphere, placed by distance weights": _scene(
+            "Figure 7.1", figure, [(first, (VERMILLION, "circle"))]
+        ),
+        "New points on the sphere, placed by the paper's three weightings": _scene(
+            "Figure 7.2", figure, marks
+        ),
     }
     captions = [
         "In the paper: training set blue, true images green, placed points red, distance weights of"
@@ -131,11 +106,7 @@ def _pictures(found: SphereOrders, drawing: bool) -> Part:
         "In the paper: yellow, red and black for the three rows of Table 7.1.\nHere: orange"
         f" circles, red squares and black triangles, errors drawn {MAGNIFY:g} times longer.",
     ]
-    drawn = [
-        rotatable(scene, alt, caption)
-        for (alt, scene), caption in zip(scenes.items(), captions, strict=True)
-    ]
-    return Part(Section(heading, words, pictures=drawn), scenes)
+    return turning_part(heading, words, scenes, captions)
 
 
 def _scene(title: str, figure: Figure, placed: list[tuple[Placed, tuple[str, str]]]) -> Scene:

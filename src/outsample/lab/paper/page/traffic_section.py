@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 from outsample.lab.paper.page.minute_labels import Kinds, kinds_of, labels_of
 from outsample.lab.paper.page.scores_section import score_part
-from outsample.lab.paper.page.viewer import Part, rotatable
-from outsample.lab.paper.page.wording import ABSENT, number, percent
+from outsample.lab.paper.page.viewer import Part, turning_part
 from outsample.lab.paper.traffic_day import TrafficDay, Trial
-from outsample.plots.canvas import BLUE, ORANGE, PURPLE, SKY, VERMILLION
+from outsample.lab.wording import ABSENT, number, percent
+from outsample.plots.colours import BLUE, ORANGE, PURPLE, SKY, VERMILLION
 from outsample.plots.scenes import Layer, Scene
 from outsample.report.page import Section
 
@@ -18,23 +18,21 @@ Array = NDArray[np.float64]
 
 AXES = ("coordinate 1", "coordinate 2", "coordinate 3")
 GROUND = "#c3ccd6"
-TURN = 0.4
-"""Where maps are first seen from: coordinate 2 across, coordinate 1 towards the viewer."""
+TURN = 0.4  # Where maps are first seen from: coordinate 2 across, coordinate 1 towards the viewer
 
 
 def traffic_parts(found: TrafficDay, suffix: str, drawing: bool) -> list[Part]:
     """Return the sections of Fig. 7.4 to 7.6; `suffix` says in titles if data are simulated."""
     parts = [_map_part(found, suffix, drawing)]
     for at, trial in enumerate(found.trials):
-        first = at == 0
-        parts.append(_placed_part(found, trial, at, first, suffix, drawing))
-        parts.append(score_part(trial, first, suffix, drawing))
+        parts.append(_placed_part(found, trial, at, suffix, drawing))
+        parts.append(score_part(trial, at == 0, suffix, drawing))
     return parts
 
 
 def _map_part(found: TrafficDay, suffix: str, drawing: bool) -> Part:
     day = found.map
-    points, attacks = _three(day.coordinates), day.attacks
+    points, attacks = day.coordinates[:, :3], day.attacks
     far = np.linalg.norm(points - np.median(points, axis=0), axis=1)
     marked = sorted((at for at, attack in enumerate(attacks) if attack), key=lambda at: -far[at])
     unmarked = [at for at, attack in enumerate(attacks) if not attack]
@@ -63,13 +61,10 @@ def _map_part(found: TrafficDay, suffix: str, drawing: bool) -> Part:
         turn=TURN,
     )
     caption = f"A point a minute; numbers count the minutes of {day.day} from 0."
-    picture = rotatable(scene, alt, caption)
-    return Part(Section(heading, words, pictures=[picture]), {alt: scene})
+    return turning_part(heading, words, {alt: scene}, [caption])
 
 
-def _placed_part(
-    found: TrafficDay, trial: Trial, at: int, first: bool, suffix: str, drawing: bool
-) -> Part:
+def _placed_part(found: TrafficDay, trial: Trial, at: int, suffix: str, drawing: bool) -> Part:
     """Show where both extensions put the new minutes."""
     kinds, labels = kinds_of(trial), labels_of(trial.times, trial.attacks)
     paper = (
@@ -78,7 +73,7 @@ def _placed_part(
         " marked red."
     )
     words = [
-        *([paper] if first else []),
+        *([paper] if at == 0 else []),
         f"Here: {trial.title}. {trial.n_training} minutes were learned"
         f" ({trial.trained_on}), {len(trial.times)} new ones placed, with"
         f" {trial.n_neighbors} neighbours for tangent weights. {len(kinds.loud)} new minutes"
@@ -89,14 +84,14 @@ def _placed_part(
     heading = f"Example II, Figure 7.5: {trial.title}{suffix}"
     if not drawing:
         return Part(Section(heading, words))
-    around = np.concatenate([_three(trial.nystroem), _three(trial.pca), _normal_map(found)])
+    around = np.concatenate([trial.nystroem[:, :3], trial.pca[:, :3], _normal_map(found)])
     placed = {"Nyström extension": trial.nystroem, "Tangent weights, Eq. 4.5": trial.pca}
     scenes = {
         f"{trial.title}, placed by {name}": Scene(
             f"Figure 7.5, {name}{suffix}",
             [
                 Layer(f"map of {found.map.day}", _normal_map(found), GROUND, size=1.8),
-                *_new_layers(_three(images), labels, kinds),
+                *_new_layers(images[:, :3], labels, kinds),
             ],
             AXES,
             turn=TURN,
@@ -105,23 +100,26 @@ def _placed_part(
         )
         for name, images in placed.items()
     }
-    pictures = [
-        rotatable(scene, alt, f"The paper's {side} image. Both have one box and turn together.")
-        for side, (alt, scene) in zip(("left", "right"), scenes.items(), strict=True)
+    captions = [
+        f"The paper's {side} image. Both have one box and turn together."
+        for side in ("left", "right")
     ]
-    return Part(Section(heading, words, pictures=pictures), scenes)
+    return turning_part(heading, words, scenes, captions)
 
 
 def _placed_reading(trial: Trial, loud: list[int], labels: list[str]) -> str:
     """Compare the two extensions, and say how far out the loud minutes are put."""
-    middle, high = _gaps(trial)
+    gaps = np.linalg.norm(trial.nystroem - trial.pca, axis=-1)
+    gaps = gaps[np.isfinite(gaps)]
+    middle = float(np.median(gaps)) if len(gaps) else None
+    high = float(np.quantile(gaps, 0.9)) if len(gaps) else None
     said = (
         f"Reading: in all coordinates the two extensions put half of the new minutes within"
         f" {number(middle, 2)} of each other, and a tenth more than {number(high, 2)} apart."
     )
     if not loud:
         return said
-    left, right = (_ranked(_three(one), loud, labels) for one in (trial.nystroem, trial.pca))
+    left, right = (_ranked(one[:, :3], loud, labels) for one in (trial.nystroem, trial.pca))
     return (
         f"{said} By distance from the median of the new minutes in these three coordinates, loud"
         f" minutes have these ranks among {len(trial.times)}. Nyström: {left}. Tangent weights:"
@@ -151,14 +149,9 @@ def _layer(
     return Layer(name, points[places], colour, shape, size, rim, words, always)
 
 
-def _three(rows: Array) -> Array:
-    """Return the first three coordinates."""
-    return rows[:, :3]
-
-
 def _normal_map(found: TrafficDay) -> Array:
     kept = [at for at, attack in enumerate(found.map.attacks) if not attack]
-    return _three(found.map.coordinates)[kept]
+    return found.map.coordinates[:, :3][kept]
 
 
 def _ranked(points: Array, places: list[int], labels: list[str]) -> str:
@@ -184,10 +177,3 @@ def _shape(points: Array) -> str:
         f"{percent(float(share))} of the variance of the inner 95 % of the minutes without a label"
         f" is along one direction, so that these are {words}."
     )
-
-
-def _gaps(trial: Trial) -> tuple[float | None, float | None]:
-    """Return median and 90 % quantile of the distances between the two extensions."""
-    gaps = np.linalg.norm(trial.nystroem - trial.pca, axis=-1)
-    gaps = gaps[np.isfinite(gaps)]
-    return (float(np.median(gaps)), float(np.quantile(gaps, 0.9))) if len(gaps) else (None, None)

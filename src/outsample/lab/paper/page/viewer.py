@@ -42,13 +42,17 @@ class Part(NamedTuple):
     """A section of the page, and those of its pictures that turn."""
 
     section: Section
+    # By the alternative text of the still picture.
     scenes: dict[str, Scene] = {}  # noqa: RUF012
-    """By the alternative text of the still picture."""
 
 
-def rotatable(scene: Scene, alt: str, caption: str) -> Picture:
-    """Return the still picture of a scene; the same text is its key in `Part.scenes`."""
-    return Picture(scene_picture(scene), alt, caption)
+def turning_part(
+    heading: str, words: Sequence[str], scenes: dict[str, Scene], captions: Sequence[str]
+) -> Part:
+    """Return a section with the still pictures of scenes, each under its alternative text."""
+    drawn = zip(scenes.items(), captions, strict=True)
+    pictures = [Picture(scene_picture(scene), alt, caption) for (alt, scene), caption in drawn]
+    return Part(Section(heading, words, pictures=pictures), scenes)
 
 
 def with_viewer(html: str, parts: Sequence[Part]) -> str:

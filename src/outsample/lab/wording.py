@@ -1,10 +1,9 @@
-"""Numbers and names as they are written on the page."""
+"""Numbers and names as they are written on pages."""
 
 import math
 from typing import Any
 
-ABSENT = "–"
-"""Stands for a number that does not exist."""
+ABSENT = "–"  # Stands for a number that does not exist
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -65,13 +64,11 @@ def plural(count: int, word: str) -> str:
 def together(value: Any) -> str:
     """Write a setting of any kind on one line.
 
-    >>> together([1, 2]), together(None), together({"n": 3})
-    ('1, 2', '–', 'n = 3')
+    >>> together([1, 2]), together(None)
+    ('1, 2', '–')
     """
     if value is None:
         return ABSENT
-    if isinstance(value, dict):
-        return "; ".join(f"{key} = {together(item)}" for key, item in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(map(together, value))
     return str(value)
