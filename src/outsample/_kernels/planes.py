@@ -131,19 +131,26 @@ def left_of_wide(cloud, away, t):
 
 
 @njit(cache=True, nogil=True)
-def soft_plane_distances(start, stop, X, Q, indices, sizes, ridges, distances):
-    """Ridge residuals of queries by several numbers of their nearest neighbours.
+def soft_plane_distances(start, stop, X, Q, indptr, indices, sizes, ridges, distances):
+    """Ridge residuals of queries by several numbers ``sizes[i]`` of their nearest neighbours.
 
     All from one table of products of the widest neighbourhood, nothing D x D.
     """
     D = X.shape[1]
-    widest = indices.shape[1]
-    cloud = np.empty((widest, D))
     away = np.empty(D)
-    products = np.empty((widest, widest))
-    toward = np.empty(widest)
+    room = np.empty((1, D))
+    table = np.empty((1, 1))
+    toward = np.empty(1)
     for i in range(start, stop):
-        unit = fill_cloud(X, Q[i], indices[i], cloud, away)
+        rows = indices[indptr[i] : indptr[i + 1]]
+        widest = rows.size
+        if widest > room.shape[0]:
+            room = np.empty((widest, D))
+            table = np.empty((widest, widest))
+            toward = np.empty(widest)
+        cloud = room[:widest]
+        products = table[:widest, :widest]
+        unit = fill_cloud(X, Q[i], rows, cloud, away)
         square = 0.0
         for a in range(D):
             square += away[a] * away[a]
@@ -157,8 +164,8 @@ def soft_plane_distances(start, stop, X, Q, indices, sizes, ridges, distances):
                     total += cloud[j, a] * cloud[p, a]
                 products[j, p] = total
                 products[p, j] = total
-        for at in range(sizes.size):
-            k = sizes[at]
+        for at in range(ridges.size):
+            k = sizes[i, at]
             left = soft_residual(products[:k, :k], toward[:k], square, ridges[at])
             distances[i, at] = np.sqrt(left) * unit
 

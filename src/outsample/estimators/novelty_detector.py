@@ -20,6 +20,7 @@ from outsample._validation import (
 from outsample.estimators.novelty_model import NoveltyModel
 from outsample.estimators.outlier_scores import OutlierScores
 from outsample.estimators.pca_extension import PCAExtension
+from outsample.neighbors.distinct import Distinct, distinct_points
 from outsample.neighbors.index import NeighborIndex
 from outsample.placers.map_model import MapModel
 from outsample.points import Points, in_chords, in_metric
@@ -106,6 +107,7 @@ class NoveltyDetector(OutlierScores):
     """
 
     extension_: Any
+    distinct_: Distinct
     model_: NoveltyModel
     training_rows_: np.ndarray
 
@@ -163,10 +165,12 @@ class NoveltyDetector(OutlierScores):
         if hasattr(core, "place") and hasattr(core, "metric"):
             self.metric_, radius = core.metric, in_chords(core.radius, core.metric)
         if self._map is None:
-            index = NeighborIndex(in_metric(points[rows], self.metric_), n_jobs=self.n_jobs)
+            own = in_metric(points[rows], self.metric_)
+            self.distinct_ = distinct_points(own, self.n_jobs)
+            index = NeighborIndex(own[self.distinct_.rows], n_jobs=self.n_jobs)
         else:
-            index = self._map.search.index
-        training = training_scores(index, radius, self.n_jobs)
+            self.distinct_, index = self._core.distinct_, self._map.search.index
+        training = training_scores(index, self.distinct_, radius, self.n_jobs)
         self.model_ = NoveltyModel(index, training, self._map, self.n_jobs)
         scores = training.scores
         if self.calibration == "split":
@@ -238,7 +242,8 @@ class NoveltyDetector(OutlierScores):
         check_is_fitted(self)
         Q = self._in_metric(check_queries(self, X)[0])
         told = self.model_.explain(Q, self.scores_, getattr(self._core, "left_out_", None))
-        return [one._replace(neighbors=self.training_rows_[one.neighbors]) for one in told]
+        rows = self.training_rows_[self.distinct_.rows]
+        return [one._replace(neighbors=rows[one.neighbors]) for one in told]
 
     def _in_metric(self, X: Points) -> Points:
         return in_metric(X, self.metric_)

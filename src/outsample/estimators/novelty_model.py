@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from outsample.neighbors.cuts import first_columns, first_counts
 from outsample.neighbors.index import NeighborIndex
-from outsample.neighbors.neighborhoods import first_columns
-from outsample.placers.map_model import MapModel, Solved, chunks
+from outsample.neighbors.neighborhoods import Search
+from outsample.neighbors.ties import with_ties
+from outsample.placers.map_model import MapModel, Solved
 from outsample.points import Points
 from outsample.records import JudgedPlacement, Neighbors
 from outsample.trust import abnormality, conformal
@@ -36,7 +38,7 @@ class NoveltyModel:
 
     def abnormality(self, X: Points) -> np.ndarray:
         """How strange points are (q,)."""
-        parts = [self._scored(rows, self._nearest(rows))[1] for rows in chunks(X)]
+        parts = [self._scored(rows, self._nearest(rows))[1] for rows in self.search.batches(X)]
         return np.concatenate(parts)
 
     def place(
@@ -44,51 +46,67 @@ class NoveltyModel:
     ) -> JudgedPlacement:
         """Place points and score them, by one search; calibration scores (m,) are ascending."""
         parts = []
-        for rows in chunks(X):
-            solved = model.solve(rows, self._needed)
+        for rows in self.search.batches(X):
+            solved = model.solve(rows, self._searched)
             placed = model.judged(rows, solved, dtype)
-            scores = self._scored(rows, self._cut(solved))[1]
+            scores = self._scored(rows, self._cut(rows, solved))[1]
             p = conformal.p_values(scores, calibration)
             parts.append(JudgedPlacement(*placed, scores, p))
         return JudgedPlacement(*(np.concatenate(field) for field in zip(*parts, strict=True)))
 
     def explain(self, X: Points, calibration: np.ndarray, left_out: Any) -> list[Explanation]:
         """Explain points; training rows that were left out of the map tell its usual numbers."""
-        known = self.training.distances._asdict()
+        counts = self.training.counts
+        known = {
+            name: np.repeat(values, counts)
+            for name, values in self.training.distances._asdict().items()
+        }
         if self.model is not None:
             weights = self.model.fitted.weights(left_out.near)
             known |= self._disagreement(Solved(left_out.near, weights, left_out.coordinates))
         known = {name: np.sort(values) for name, values in known.items()}
         found = []
-        for rows in chunks(X):
+        for rows in self.search.batches(X):
             if self.model is None:
                 near, numbers = self._nearest(rows), {}
             else:
-                solved = self.model.solve(rows, self._needed)
-                near, numbers = self._cut(solved), self._disagreement(solved)
+                solved = self.model.solve(rows, self._searched)
+                near, numbers = self._cut(rows, solved), self._disagreement(solved)
             distances, scores = self._scored(rows, near)
             numbers = distances._asdict() | numbers
             found += explanations(
                 scores,
                 conformal.p_values(scores, calibration),
                 {name: (numbers[name], known[name]) for name in known},
-                first_columns(near, min(NAMED, self._needed)),
+                first_counts(near, np.full(len(scores), min(NAMED, self._needed))),
             )
         return found
+
+    @property
+    def search(self) -> Search:
+        """How queries are batched: as the map's are, if there is one."""
+        return Search(self.index, None, None, 1) if self.model is None else self.model.search
 
     @property
     def _needed(self) -> int:
         return neighbors_needed(self.index.X.shape[0])
 
-    def _nearest(self, X: Points) -> Neighbors:
-        return self.index.nearest(X, self._needed)
+    @property
+    def _searched(self) -> int:
+        """One neighbour more tells whether the last one is tied with it."""
+        return min(self._needed + 1, self.index.X.shape[0])
 
-    def _cut(self, solved: Solved) -> Neighbors:
+    def _nearest(self, X: Points) -> Neighbors:
+        return with_ties(self.index, X, self.index.nearest(X, self._searched), self._needed)[0]
+
+    def _cut(self, X: Points, solved: Solved) -> Neighbors:
         """Return the neighbours that scores look at, from a search that found more."""
-        return first_columns(solved.near.wide, self._needed)
+        wide = first_columns(solved.near.wide, self._searched)
+        return with_ties(self.index, X, wide, self._needed)[0]
 
     def _scored(self, X: Points, near: Neighbors) -> tuple[Distances, np.ndarray]:
-        distances = measured(self.index.X, X, near, self.n_jobs)
+        copies = self.training.counts[near.indices[near.indptr[:-1]]]
+        distances = measured(self.index.X, X, near, copies, self.n_jobs)
         return distances, abnormality.abnormality(self.training, distances, near)
 
     def _disagreement(self, solved: Solved) -> dict[str, np.ndarray]:

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from outsample._validation import check_queries
 from outsample.estimators.map_extension import MapExtension
 from outsample.estimators.pca_parameters import given_parameters
+from outsample.neighbors.distinct import Distinct, distinct_points, left_out_copies
 from outsample.neighbors.index import NeighborIndex
 from outsample.neighbors.neighborhoods import Search
 from outsample.placers.candidates import NAMED
@@ -100,6 +101,8 @@ class PCAExtension(MapExtension):
         The settings in force.
     embedding_ : ndarray of shape (n, d)
         The images.
+    distinct_ : Distinct
+        Which rows are copies of one another: these count as one point, with their mean image.
     index_ : NeighborIndex
         The neighbour search.
     lipschitz_ : float
@@ -133,6 +136,7 @@ class PCAExtension(MapExtension):
     """
 
     embedding_: np.ndarray
+    distinct_: Distinct
     model_: MapModel
     selection_: list[Trial]
     loo_error_: float
@@ -171,20 +175,24 @@ class PCAExtension(MapExtension):
         """Nothing before the data are known: see `given_parameters`."""
 
     def _learn(self, X: Points, Y: np.ndarray) -> None:
-        n, d = X.shape[0], Y.shape[1]
-        given = given_parameters(self, n, d, sparse.issparse(X))
+        points = in_metric(X, self.metric)
+        self.distinct_ = distinct_points(points, self.n_jobs)
+        images, d = self.distinct_.means(Y), Y.shape[1]
+        given = given_parameters(self, len(Y), len(images), d, sparse.issparse(X))
         self.embedding_ = Y
         search = Search(
-            NeighborIndex(in_metric(X, self.metric), self.index, self.n_jobs),
+            NeighborIndex(points[self.distinct_.rows], self.index, self.n_jobs),
             in_chords(self.radius, self.metric),
             in_chords(self.tangent_radius, self.metric),
-            least_framed=min(n, d + 1),
+            least_framed=min(len(images), d + 1),
         )
         curvature = None if self.curvature == "auto" else float(self.curvature)
         lipschitz = None if self.lipschitz == "auto" else float(self.lipschitz)
-        problem = Problem(search, Y, curvature, self.n_jobs)
-        self.model_, (_, self.selection_, self.left_out_) = learn(problem, given, lipschitz)
-        self.loo_error_ = mean_error(Y, self.left_out_)
+        problem = Problem(search, images, curvature, self.n_jobs)
+        self.model_, (_, self.selection_, self.left_out_) = learn(
+            problem, given, lipschitz, left_out_copies(self.distinct_, Y)
+        )
+        self.loo_error_ = mean_error(images, self.left_out_)
 
     def _extend(self, X: Points) -> np.ndarray:
         return self.model_.transform(in_metric(X, self.metric))
@@ -213,7 +221,7 @@ class PCAExtension(MapExtension):
     @property
     def n_neighbors_(self) -> int:
         """Number of neighbours in use, or the least number in a ball."""
-        return self.model_.fitted.placer.n_neighbors or len(self.embedding_)
+        return self.model_.fitted.placer.n_neighbors or len(self.distinct_.rows)
 
     @property
     def weighting_(self) -> Any:

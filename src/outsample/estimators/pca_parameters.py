@@ -11,8 +11,8 @@ from outsample.neighbors.index import INDEXES
 from outsample.placers.candidates import Given
 
 
-def given_parameters(extension: Any, n: int, d: int, is_sparse: bool) -> Given:
-    """Check the parameters for n points and d map columns; None is left to the data."""
+def given_parameters(extension: Any, n: int, m: int, d: int, is_sparse: bool) -> Given:
+    """Check the parameters for n rows, m distinct points, d map columns; None is left open."""
     if extension.n_neighbors != "auto":
         check_number("n_neighbors", extension.n_neighbors, 1, n, whole=True)
     if extension.radius is not None:
@@ -39,7 +39,7 @@ def given_parameters(extension: Any, n: int, d: int, is_sparse: bool) -> Given:
         )
     given = Given(
         None if extension.weighting == "auto" else extension.weighting,
-        None if extension.n_neighbors == "auto" else extension.n_neighbors,
+        None if extension.n_neighbors == "auto" else min(extension.n_neighbors, m),
         (None if flat else 0) if extension.order == "auto" else extension.order,
         None if extension.loss == "auto" else extension.loss,
         None if extension.tangent_dim == "auto" else extension.tangent_dim,

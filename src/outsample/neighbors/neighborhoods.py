@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from outsample.neighbors.cuts import first_counts, without_self
 from outsample.neighbors.index import NeighborIndex
+from outsample.neighbors.ties import with_ties
 from outsample.points import Points
 from outsample.records import Neighbors
+
+CHUNK_ROWS = 4096
+# Neighbours held at once, and queries whose balls tell how many rows that is.
+CHUNK_NEIGHBORS = 2**20
+COUNTED_BALLS = 16
 
 
 @dataclass(eq=False)
@@ -68,11 +76,28 @@ class Search:
         near = wide
         if at_least > k:
             n = self.index.X.shape[0] - (held_out is not None)
-            near = _firsts(wide, np.maximum(wide.inside, min(k, n)))
-            wide = _firsts(wide, np.full(len(wide.inside), min(at_least, n)))
+            near = first_counts(wide, np.maximum(wide.inside, min(k, n)))
+            wide = first_counts(wide, np.full(len(wide.inside), min(at_least, n)))
         reach = np.maximum(self.radius, 1.5 * near.distances[near.indptr[1:] - 1])
         reach = np.where(near.inside >= np.diff(near.indptr), self.radius, reach)
         return Neighborhoods(near, reach, wide, self, Q, held_out)
+
+    def rows_at_once(self, Q: Points) -> int:
+        """How many queries make so many neighbours that memory stays bounded.
+
+        A ball may hold every training point; a few queries tell how many it does.
+        """
+        if self.radius is None or not Q.shape[0]:
+            return CHUNK_ROWS
+        some = np.linspace(0, Q.shape[0] - 1, min(Q.shape[0], COUNTED_BALLS)).astype(int)
+        largest = int(self.index.ball(Q[some], self.radius, 1).inside.max())
+        return min(CHUNK_ROWS, max(1, CHUNK_NEIGHBORS // max(largest, 1)))
+
+    def batches(self, Q: Points) -> Iterator[Points]:
+        """Yield queries in pieces that bound the memory of a call."""
+        size = self.rows_at_once(Q)
+        for at in range(0, Q.shape[0], size):
+            yield Q[at : at + size]
 
     def nearest(self, Q: Points, k: int, held_out: np.ndarray | None = None) -> Neighbors:
         """Return the k nearest, or all there are, from which `narrowed` makes smaller ones."""
@@ -84,11 +109,11 @@ class Search:
     def narrowed(
         self, Q: Points, wide: Neighbors, k: int, held_out: np.ndarray | None = None
     ) -> Neighborhoods:
-        """Cut the k nearest out of a wider search, so that many placers share one."""
-        q, width = len(wide.inside), len(wide.indices) // max(1, len(wide.inside))
-        distances = wide.distances.reshape(q, width)
-        reach = distances[:, k].copy() if k < width else np.full(q, np.inf)
-        near = first_columns(wide, min(k, width))
+        """Cut the k nearest, and those as far as the last, out of a wider search.
+
+        So many placers share one search; only queries with ties beyond it are searched again.
+        """
+        near, reach = with_ties(self.index, Q, wide, k, held_out)
         return Neighborhoods(near, reach, wide, self, Q, held_out)
 
     def ball(
@@ -99,49 +124,3 @@ class Search:
         if held_out is None:
             return self.index.ball(Q, radius, min(at_least, n))
         return without_self(self.index.ball(Q, radius, min(at_least + 1, n)), held_out)
-
-
-def first_columns(near: Neighbors, k: int) -> Neighbors:
-    """Return the k nearest of neighbourhoods that all have one size."""
-    q = len(near.inside)
-    indices = near.indices.reshape(q, -1)[:, :k]
-    distances = near.distances.reshape(q, -1)[:, :k]
-    return Neighbors(
-        np.arange(q + 1) * k,
-        np.ascontiguousarray(indices).ravel(),
-        np.ascontiguousarray(distances).ravel(),
-        np.full(q, k),
-    )
-
-
-def first_rows(near: Neighbors, q: int) -> Neighbors:
-    """Return the neighbourhoods of the first q points."""
-    end = near.indptr[q]
-    return Neighbors(
-        near.indptr[: q + 1], near.indices[:end], near.distances[:end], near.inside[:q]
-    )
-
-
-def _firsts(near: Neighbors, counts: np.ndarray) -> Neighbors:
-    """Return the nearest ``counts`` (q,) of neighbourhoods of any size."""
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    taken = np.arange(indptr[-1]) + np.repeat(near.indptr[:-1] - indptr[:-1], counts)
-    return Neighbors(indptr, near.indices[taken], near.distances[taken], near.inside)
-
-
-def without_self(near: Neighbors, rows: np.ndarray) -> Neighbors:
-    """Take each training row out of its own neighbourhood.
-
-    A row crowded out of it by others that coincide with it gives up its last neighbour instead,
-    so that every neighbourhood loses one.
-    """
-    counts = np.diff(near.indptr)
-    own = near.indices == np.repeat(rows, counts)
-    found = np.add.reduceat(own, near.indptr[:-1]) > 0
-    own[near.indptr[1:][~found] - 1] = True
-    return Neighbors(
-        np.concatenate([[0], np.cumsum(counts - 1)]),
-        near.indices[~own],
-        near.distances[~own],
-        np.maximum(near.inside - 1, 0),
-    )

@@ -5,11 +5,11 @@ One search, the placer, the judge; everything else reads from their result.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
+from outsample.neighbors.distinct import Copies
 from outsample.neighbors.neighborhoods import Neighborhoods, Search
 from outsample.placers.candidates import Given
 from outsample.placers.problem import UNIT_NEIGHBOR, WIDE, Problem
@@ -17,9 +17,10 @@ from outsample.placers.protocol import FittedPlacer
 from outsample.placers.race import Chosen, choose
 from outsample.points import Points
 from outsample.records import Placement, Weights
-from outsample.trust.judge import Judge, calibrated_judge
+from outsample.trust.bounds import lipschitz_estimates
+from outsample.trust.error_bars import SPREAD_NEIGHBORS, calibrated_bars, image_spread
+from outsample.trust.judge import Judge
 
-CHUNK_ROWS = 4096
 # The Lipschitz constant looks at no fewer neighbours than this.
 LIPSCHITZ_NEIGHBORS = 10
 
@@ -45,13 +46,13 @@ class MapModel(NamedTuple):
         k = self.fitted.placer.n_neighbors
         parts = [
             self.fitted.place(rows, None if k is None else self.search.around(rows, k))
-            for rows in chunks(X)
+            for rows in self.search.batches(X)
         ]
         return np.concatenate(parts)
 
     def place(self, X: Points, dtype: np.dtype) -> Placement:
         """Coordinates, in the type they are handed out in, and how far to trust them."""
-        parts = [self.judged(rows, self.solve(rows), dtype) for rows in chunks(X)]
+        parts = [self.judged(rows, self.solve(rows), dtype) for rows in self.search.batches(X)]
         return Placement(*(np.concatenate(field) for field in zip(*parts, strict=True)))
 
     def solve(self, X: Points, at_least: int = 0) -> Solved:
@@ -70,21 +71,29 @@ class MapModel(NamedTuple):
         return self.judge.judge(X, near.near, weights, coordinates, dtype, self.n_jobs)
 
 
-def learn(problem: Problem, given: Given, lipschitz: float | None) -> tuple[MapModel, Chosen]:
+def learn(
+    problem: Problem, given: Given, lipschitz: float | None, copies: Copies
+) -> tuple[MapModel, Chosen]:
     """Choose a placer and calibrate its judge; a ``lipschitz`` of None is estimated."""
     chosen = choose(problem, given)
-    rows, near, coordinates = chosen.left_out
+    rows, around, coordinates = chosen.left_out
+    Y, near, n_jobs = problem.Y, around.near, problem.n_jobs
     # Never of fewer rows than these, and one more for the row itself.
-    k = chosen.fitted.placer.n_neighbors or WIDE
-    close = problem.nearest(rows, 1 + max(min(k, WIDE), LIPSCHITZ_NEIGHBORS))
-    judge = calibrated_judge(
-        problem.X, problem.Y, rows, near.near, coordinates, close, lipschitz, problem.dimension,
-        problem.n_jobs,
-    )  # fmt: skip
-    return MapModel(problem.search, chosen.fitted, judge, problem.n_jobs), chosen
-
-
-def chunks(X: Points) -> Iterator[Points]:
-    """Rows in pieces that bound the memory of a call."""
-    for at in range(0, X.shape[0], CHUNK_ROWS):
-        yield X[at : at + CHUNK_ROWS]
+    k = 1 + max(min(chosen.fitted.placer.n_neighbors or WIDE, WIDE), LIPSCHITZ_NEIGHBORS)
+    slopes = lipschitz_estimates(Y, rows, problem.nearest(rows, k), n_jobs)
+    errors = np.linalg.norm(coordinates - Y[rows], axis=1)
+    spread = image_spread(Y, near, coordinates, n_jobs)
+    nearest = near.distances[near.indptr[:-1]]
+    if copies.share > 0:  # rows with copies see these: as many of them as there are among all
+        alone = ~np.isin(rows, copies.points)
+        part = min(copies.share / max(1 - copies.share, 1e-9) * alone.sum(), len(copies.errors))
+        some = slice(max(int(np.ceil(part)), 1))
+        beside = problem.nearest(copies.points[some], SPREAD_NEIGHBORS)
+        errors = np.r_[errors[alone], copies.errors[some]]
+        spread = np.r_[spread[alone], image_spread(Y, beside, copies.images[some], n_jobs)]
+        nearest = np.r_[nearest[alone], np.zeros(len(errors) - alone.sum())]
+    widest = float(np.linalg.norm(np.ptp(Y, axis=0)))
+    bars = calibrated_bars(errors, spread, nearest, slopes, widest)
+    slope = float(slopes.max()) if lipschitz is None else lipschitz
+    judge = Judge(problem.X, Y, bars, slope, problem.dimension)
+    return MapModel(problem.search, chosen.fitted, judge, n_jobs), chosen

@@ -8,15 +8,10 @@ import numpy as np
 
 from outsample.kernel import affinity
 from outsample.neighbors import local_pca
-from outsample.neighbors.neighborhoods import (
-    Neighborhoods,
-    Search,
-    first_columns,
-    first_rows,
-    without_self,
-)
+from outsample.neighbors.cuts import first_columns, first_rows, without_self
+from outsample.neighbors.neighborhoods import Neighborhoods, Search
 from outsample.points import Points
-from outsample.records import Neighbors
+from outsample.records import Frames, Neighbors
 
 # Lengths are in units of the distance to this neighbour.
 UNIT_NEIGHBOR = 15
@@ -26,6 +21,8 @@ WIDE = 60
 UNIT_ROWS = 2000
 DIMENSION_ROWS = 150
 DIMENSION_NEIGHBORS = 16
+# A sample has no fewer rows, however large their balls are.
+LEAST_ROWS = 64
 
 
 class Problem:
@@ -52,8 +49,16 @@ class Problem:
         return len(self.Y)
 
     def sample(self, count: int) -> np.ndarray:
-        """Training rows (min(n, count),), the same every time, fewer being a part of more."""
+        """Training rows, the same every time, fewer being a part of more.
+
+        So many as asked for, or there are, or have balls that fit into memory.
+        """
+        count = min(count, max(LEAST_ROWS, self._most_rows))
         return np.random.default_rng(0).permutation(self.n)[:count]
+
+    @cached_property
+    def _most_rows(self) -> int:
+        return self.search.rows_at_once(self.X)
 
     def left_out(self, rows: np.ndarray, k: int) -> Neighborhoods:
         """Neighbourhoods of training rows without themselves."""
@@ -67,10 +72,18 @@ class Problem:
         """Return the k nearest of training rows, themselves included, or all there are."""
         return first_columns(self._search(rows, k), min(k, self.n))
 
-    def training(self, k: int) -> Neighborhoods:
-        """Neighbourhoods of every training point, itself included: searched once."""
-        if self.search.radius is not None:
-            return self.search.around(self.X, k)
+    def frames(self, k: int) -> Frames:
+        """Frames (n, d, d) of the neighbourhoods of every training point: searched once."""
+        if self.search.radius is None:
+            return local_pca.image_frames(self.Y, *self._training(k).framed, self.n_jobs)
+        parts = [
+            local_pca.image_frames(self.Y, *self.search.around(rows, k).framed, self.n_jobs)
+            for rows in self.search.batches(self.X)
+        ]
+        return Frames(*(np.concatenate(field) for field in zip(*parts, strict=True)))
+
+    def _training(self, k: int) -> Neighborhoods:
+        """Neighbourhoods of every training point, itself included."""
         if self._all is None or len(self._all.indices) < self.n * min(k + 1, self.n):
             self._all = self.search.nearest(self.X, max(self.widest, k) + 2)
         return self.search.narrowed(self.X, self._all, k)

@@ -37,8 +37,7 @@ class LocalTangent(IndependentErrors):
     def fit(self, problem: Problem, sample: np.ndarray, placer: Any) -> FittedLocalTangent:
         """Learn c, and the frame of every training point."""
         curvature = _curvature(problem, sample, placer.n_neighbors)
-        near = problem.training(placer.n_neighbors)
-        frames = image_frames(problem.Y, *near.framed, problem.n_jobs)
+        frames = problem.frames(placer.n_neighbors)
         return FittedLocalTangent(problem.X, problem.Y, problem.n_jobs, curvature, frames)
 
 

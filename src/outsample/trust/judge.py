@@ -8,9 +8,9 @@ import numpy as np
 
 from outsample.points import Points
 from outsample.records import Neighbors, Placement, Weights
-from outsample.trust.bounds import certificates, lipschitz_estimates
+from outsample.trust.bounds import certificates
 from outsample.trust.disagreement import disagreement
-from outsample.trust.error_bars import ErrorBars, calibrated_bars, image_spread
+from outsample.trust.error_bars import ErrorBars, image_spread
 from outsample.trust.planes import plane_distances
 
 
@@ -49,28 +49,3 @@ class Judge(NamedTuple):
         return Placement(
             coordinates, bars, residual, dispersion, off_manifold, isolation, bound, near.inside
         )
-
-
-def calibrated_judge(
-    X: Points,
-    Y: np.ndarray,
-    rows: np.ndarray,
-    near: Neighbors,
-    coordinates: np.ndarray,
-    close: Neighbors,
-    lipschitz: float | None,
-    manifold_dim: int,
-    n_jobs: int | None,
-) -> Judge:
-    """Set K and the error bars from training rows (s,) that the others placed at coordinates.
-
-    ``near`` are their neighbourhoods without themselves, ``close`` those with; a K of None is the
-    largest slope seen there.
-    """
-    slopes = lipschitz_estimates(Y, rows, close, n_jobs)
-    errors = np.linalg.norm(coordinates - Y[rows], axis=1)
-    spread = image_spread(Y, near, coordinates, n_jobs)
-    nearest = near.distances[near.indptr[:-1]]
-    widest = float(np.linalg.norm(np.ptp(Y, axis=0)))
-    bars = calibrated_bars(errors, spread, nearest, slopes, widest)
-    return Judge(X, Y, bars, float(slopes.max() if lipschitz is None else lipschitz), manifold_dim)

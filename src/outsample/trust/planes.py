@@ -44,13 +44,14 @@ def soft_plane_distances(
     X: Points,
     Q: Points,
     near: Neighbors,
-    sizes: tuple[int, ...],
+    sizes: np.ndarray,
     ridges: tuple[float, ...],
     n_jobs: int | None = None,
 ) -> np.ndarray:
-    """Distance (q, len(sizes)) of queries from soft local planes: what a ridge regression leaves.
+    """Distance (q, s) of queries from soft local planes: what a ridge regression leaves.
 
-    With ``Z`` the k nearest neighbours, k one of the sizes, minus their mean ``m``, the root of
+    With ``Z`` the k nearest neighbours, k one of the sizes (q, s), minus their mean ``m``, the
+    root of
 
     ``min_w |x - m - Z'w|^2 + penalty |w|^2``.
 
@@ -59,17 +60,20 @@ def soft_plane_distances(
     penalty is ``ridge |Z Z'|_F^2 / tr Z Z'``, so that scaling or rotating X scales the result.
     """
     q = len(near.inside)
-    indices = near.indices.reshape(q, -1)
-    distances = np.empty((q, len(sizes)))
-    counts, shares = np.array(sizes), np.array(ridges)
+    distances, shares = np.empty((q, len(ridges))), np.array(ridges)
     if sparse.issparse(X):
         for i in range(q):
-            few, x = _dense_columns(X, Q, i, indices[i])
-            rows = np.arange(len(few))[None]
-            kernels.soft_plane_distances(0, 1, few, x, rows, counts, shares, distances[i:])
+            few, x = _dense_columns(X, Q, i, near.indices[near.indptr[i] : near.indptr[i + 1]])
+            ends, rows = np.array([0, len(few)]), np.arange(len(few))
+            kernels.soft_plane_distances(
+                0, 1, few, x, ends, rows, sizes[i : i + 1], shares, distances[i:]
+            )
         return distances
     Q = np.ascontiguousarray(Q)
-    over_rows(kernels.soft_plane_distances, q, n_jobs, X, Q, indices, counts, shares, distances)
+    over_rows(
+        kernels.soft_plane_distances, q, n_jobs, X, Q, near.indptr, near.indices, sizes, shares,
+        distances,
+    )  # fmt: skip
     return distances
 
 

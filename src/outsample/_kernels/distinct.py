@@ -1,0 +1,64 @@
+"""Numbers that stand for the contents of a row, whatever its place among the others."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numba.extending import overload
+
+
+@njit(cache=True, nogil=True)
+def mixed(bits):
+    """Spread the bits of a number over all 64 (a finalizer of the kind of splitmix)."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+@njit(cache=True, nogil=True)
+def entry_hash(bits, column):
+    """Return the number of an entry, from the bits of its value; that of 0 is 0 in every column."""
+    if bits << np.uint64(1) == np.uint64(0):  # 0 and -0
+        return np.uint64(0)
+    return mixed(bits + mixed(np.uint64(column) + np.uint64(0x9E3779B97F4A7C15)))
+
+
+def row_hash(rows, i):
+    """Sum of the numbers of the entries of row i: (bits,) or (bits, columns, starts)."""
+    total = 0
+    if len(rows) == 1:
+        for a in range(rows[0].shape[1]):
+            total += int(entry_hash(rows[0][i, a], a))
+    else:
+        for at in range(rows[2][i], rows[2][i + 1]):
+            total += int(entry_hash(rows[0][at], rows[1][at]))
+    return np.uint64(total % 2**64)
+
+
+@overload(row_hash)
+def compile_row_hash(rows, i):
+    """Pick the dense or the sparse form when a kernel is compiled."""
+    if len(rows) == 1:
+
+        def dense(rows, i):
+            total = np.uint64(0)
+            for a in range(rows[0].shape[1]):
+                total += entry_hash(rows[0][i, a], a)
+            return total
+
+        return dense
+
+    def sparse(rows, i):
+        total = np.uint64(0)
+        for at in range(rows[2][i], rows[2][i + 1]):
+            total += entry_hash(rows[0][at], rows[1][at])
+        return total
+
+    return sparse
+
+
+@njit(cache=True, nogil=True)
+def row_hashes(start, stop, rows, hashes):
+    """Find the number of every row; equal rows have equal ones."""
+    for i in range(start, stop):
+        hashes[i] = row_hash(rows, i)

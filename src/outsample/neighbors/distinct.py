@@ -1,0 +1,107 @@
+"""Training points without copies, in an order that does not depend on the rows' numbers.
+
+Copies say the same thing: they are carried as one point with a count and the mean of their images.
+The others are sorted by what they are, so that whoever breaks a tie by index, or takes a sample,
+does the same however the rows were shuffled: first by the distance from the mean of all, which
+turning and shifting leave alone, then by a number made of the entries.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from outsample._kernels.distinct import row_hashes
+from outsample._parallel import over_rows
+from outsample.points import Points, largest_entry, row_norms
+
+
+class Distinct(NamedTuple):
+    """Distinct points among n rows.
+
+    ``rows`` (m,) is the first row of each, ``counts`` (m,) how many there are, ``groups`` (n,)
+    which one a row is.
+    """
+
+    rows: np.ndarray
+    counts: np.ndarray
+    groups: np.ndarray
+
+    def means(self, Y: np.ndarray) -> np.ndarray:
+        """Mean images (m, d) of the copies; exact where these agree."""
+        anchors = Y[self.rows]
+        if len(self.rows) == len(Y):
+            return anchors
+        sums = np.zeros_like(anchors)
+        np.add.at(sums, self.groups, (Y - anchors[self.groups]) / self.counts[self.groups, None])
+        return anchors + sums
+
+
+def distinct_points(X: Points, n_jobs: int | None = None) -> Distinct:
+    """Find copies among rows (n, D), and put the distinct points in order."""
+    n = X.shape[0]
+    hashes = np.empty(n, dtype=np.uint64)
+    bits: tuple[np.ndarray, ...]
+    if sparse.issparse(X):
+        bits = X.data.view(np.uint64), X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    else:
+        bits = (np.ascontiguousarray(X).view(np.uint64),)
+    over_rows(row_hashes, n, n_jobs, bits, hashes)
+    by_hash = np.argsort(hashes, kind="stable")
+    is_new = np.r_[True, np.diff(hashes[by_hash]) > 0]
+    groups = np.empty(n, dtype=np.int64)
+    groups[by_hash] = np.cumsum(is_new) - 1
+    rows = by_hash[is_new]  # the first of each, since the sort is stable
+    if not _same(X, rows[groups]):  # two points with one number: as good as never
+        dense = X.toarray() if sparse.issparse(X) else X + 0.0
+        groups = np.unique(dense, axis=0, return_inverse=True)[1].ravel()
+        rows = np.unique(groups, return_index=True)[1]
+    if len(rows) == 1:  # leaving one out must leave one: two copies stay
+        rows, groups = np.array([0, 1]), np.minimum(np.arange(n), 1)
+    order = np.lexsort((hashes[rows], _outwards(X[rows])))
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return Distinct(rows[order], np.bincount(groups)[order], rank[groups])
+
+
+class Copies(NamedTuple):
+    """Rows that have copies, left out: which points they are, and the errors of the copies' mean.
+
+    ``points`` (c,) are among the distinct ones, ``images`` (c, d) the means without the row,
+    ``errors`` (c,) their distances from its own; ``share`` is that of such rows among all.
+    """
+
+    points: np.ndarray
+    images: np.ndarray
+    errors: np.ndarray
+    share: float
+
+
+def left_out_copies(distinct: Distinct, Y: np.ndarray, most: int = 1000) -> Copies:
+    """Place rows with copies by the mean of these: some of them, whatever their row numbers."""
+    counts = distinct.counts[distinct.groups]
+    rows = np.flatnonzero(counts > 1)
+    share = len(rows) / len(Y)
+    rows = rows[np.lexsort((*Y[rows].T[::-1], distinct.groups[rows]))]
+    rows = rows[np.random.default_rng(0).permutation(len(rows))[:most]]
+    groups, means = distinct.groups[rows], distinct.means(Y)
+    away = (means[groups] - Y[rows]) * (counts[rows] / np.maximum(counts[rows] - 1, 1))[:, None]
+    return Copies(groups, Y[rows] + away, np.linalg.norm(away, axis=1), share)
+
+
+def _same(X: Points, first: np.ndarray) -> bool:
+    """Tell whether every row equals the one that stands for it."""
+    copies = np.flatnonzero(first != np.arange(len(first)))
+    if not len(copies):
+        return True
+    if sparse.issparse(X):
+        return bool((X[copies] != X[first[copies]]).nnz == 0)
+    return bool((X[copies] == X[first[copies]]).all())
+
+
+def _outwards(X: Points) -> np.ndarray:
+    """Distance (m,) of points from their mean; sparse ones, from the origin."""
+    X = X * 2.0 ** -np.clip(np.frexp(largest_entry(X))[1], -1000, 1000)
+    return row_norms(X if sparse.issparse(X) else X - X.mean(axis=0))
