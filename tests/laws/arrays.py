@@ -1,0 +1,99 @@
+"""What the laws are tried on. Hypothesis draws every entry, so that a failure shrinks.
+
+Entries are whole numbers over a power of two, so that the arrays print short and that float32 holds
+them exactly.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from hypothesis import assume
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+MOST_ROWS = 40
+# Nearer than this to a tie, rounding decides which neighbours there are.
+CLEAR = 1e-7
+BALLS = (0.4, 0.6)
+
+
+class Map(NamedTuple):
+    """Points, their images, queries."""
+
+    X: np.ndarray
+    Y: np.ndarray
+    Q: np.ndarray
+
+
+def tables(shape, most, unit):
+    """Arrays of whole numbers up to `most`, times `unit`."""
+    whole = hnp.arrays(np.int16, shape, elements=st.integers(-most, most), fill=st.nothing())
+    return whole.map(lambda array: array * unit)
+
+
+def coarse(shape):
+    """Seven values an entry: ties everywhere, and copies."""
+    return tables(shape, 3, 0.25)
+
+
+def fine(shape):
+    """Two thousand values from -1 to 1."""
+    return tables(shape, 999, 2.0**-10)
+
+
+@st.composite
+def maps(draw, entries, rows=(4, MOST_ROWS), columns=(1, 3), images=(1, 3), queries=(1, 7)):
+    """Maps with entries from `coarse` or `fine`."""
+    n, D = draw(st.integers(*rows)), draw(st.integers(*columns))
+    d, q = draw(st.integers(*images)), draw(st.integers(*queries))
+    return Map(draw(entries((n, D))), draw(fine((n, d))), draw(entries((q, D))))
+
+
+def any_map(**sizes):
+    """Maps with or without ties and copies."""
+    return st.one_of(maps(fine, **sizes), maps(coarse, **sizes))
+
+
+def has_clear_neighbors(X, Q):
+    """Whether no two distances from a point tie, nor one with the radius of a ball."""
+    apart = np.linalg.norm(np.vstack([X, Q])[:, None] - X, axis=2)
+    steps = np.diff(np.sort(apart, axis=1), axis=1)
+    edges = np.abs(apart[:, :, None] - np.array(BALLS))
+    return steps.min() > CLEAR and edges.min() > CLEAR
+
+
+@st.composite
+def clear_maps(draw, rows=(8, MOST_ROWS), **sizes):
+    """Maps in general position: a law that holds up to rounding needs a clear last neighbour.
+
+    A tie is decided by the row number, and a rounding error can make or break one.
+    """
+    found = draw(maps(fine, rows=rows, columns=(2, 3), **sizes))
+    assume(has_clear_neighbors(found.X, found.Q))
+    return found
+
+
+@st.composite
+def distinct_maps(draw, **sizes):
+    """Maps with ties, but without copies."""
+    found = draw(any_map(**sizes))
+    assume(len(np.unique(found.X, axis=0)) == len(found.X))
+    return found
+
+
+angles = st.lists(st.integers(-179, 180), min_size=6, max_size=6)
+
+
+def turned(X, degrees):
+    """Points turned in each pair of columns after the other."""
+    X, D = X.copy(), X.shape[1]
+    pairs = [(a, b) for a in range(D) for b in range(a)]
+    for (a, b), angle in zip(pairs, degrees, strict=False):
+        c, s = np.cos(np.radians(angle)), np.sin(np.radians(angle))
+        X[:, [a, b]] = X[:, [a, b]] @ np.array([[c, s], [-s, c]])
+    return X
+
+
+shifts = st.lists(st.integers(-8, 8).map(lambda i: i / 4), min_size=4, max_size=4).map(np.array)
