@@ -32,6 +32,7 @@ LAWS = {
     "sparse": "sparse points give the answer of dense ones",
     "indexes": "every exact index gives the same answer, bit for bit",
     "sum": "weights sum to one",
+    "sum of copies": "and where points coincide",
     "nearer": "of two neighbours the nearer one weighs more",
     "box": "scalar weights are positive, fall with distance, and sum to one",
     "limit": "the residual tends to its value on a training point",
@@ -94,7 +95,12 @@ GAPS: dict[str, dict[str, str]] = {
     "indexes": {
         "kernel": NO_INDEX, "diffusion map": NO_INDEX, "detector": NO_INDEX, "sparse": NO_INDEX,
     },
-    "sum": {**WITHOUT_IMAGES, "process linear": "copies make a covariance without nugget singular"},
+    "sum": WITHOUT_IMAGES,
+    "sum of copies": {
+        **WITHOUT_IMAGES,
+        "process linear": "copies make a covariance without nugget singular",
+        "polynomial": "copies of one point span no plane, and large terms do not cancel",
+    },
     "nearer": WITHOUT_IMAGES,
     "box": everyone(NO_SCALARS, "scalar"),
     "limit": {
@@ -110,8 +116,16 @@ GAPS: dict[str, dict[str, str]] = {
         **everyone(NO_P_VALUE, "detector", "detector with map"),
     },
 }  # fmt: skip
-# Finite answers are claimed up to this distance from copies of one point; for others up to 1e300.
+MOST_COPIES = 5
 FARTHEST = {"detector": 1e250, "detector with map": 1e250}
+# Laws that are claimed of some arrays only, by all.
+LIMITS = {
+    "copies": f"up to {MOST_COPIES} of a point; of more than the neighbours, row order decides",
+    "row order": "no ties at the last neighbour: row order decides",
+    "turn X": "no ties at the last neighbour: rounding decides",
+    "finite": "detectors up to 1e250 away from copies of a point, the others up to 1e300",
+    "sparse": "fit and query both sparse: dense beside sparse is not checked",
+}
 # A name counts before its group, so that one of a group can claim what the others do not.
 CLAIMS = {("quadratic", "order 2"), ("p valid", "detector split")}
 
@@ -140,4 +154,5 @@ def table():
         marks = (gap(one, name) for one in LAWS)
         cells = ("." if mark is None else chr(ord("a") + reasons.index(mark)) for mark in marks)
         lines.append(f"{name:<{width}}" + "".join(f"{cell:>4}" for cell in cells))
-    return "\n".join([*lines, "", *(f"{chr(ord('a') + i)}: {r}" for i, r in enumerate(reasons))])
+    lines += ["", *(f"{chr(ord('a') + i)}: {r}" for i, r in enumerate(reasons))]
+    return "\n".join([*lines, "", *(f"{LAWS[one]}: {limit}" for one, limit in LIMITS.items())])

