@@ -5,18 +5,22 @@ PYTEST_ARGS ?= -n 2
 VENV := .venv
 BIN := $(VENV)/bin
 COV := --cov --cov-report= --cov-fail-under=0
+SLOWEST := --durations=15 --durations-min=1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test lint types imports unit bench docs clean
+.PHONY: help demo test test-long lint types imports unit bench docs clean
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-9s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.has-plots  ## place new points on a map; results in build/demo
 	$(BIN)/outsample demo --out build/demo
 
 test: lint types imports unit  ## all checks; what CI runs
+
+test-long: $(VENV)/.has-dev  ## nightly: the laws with 20 times the examples, and what is marked long
+	$(BIN)/pytest tests --hypothesis-profile=nightly -m "laws or long" $(SLOWEST) $(PYTEST_ARGS)
 
 lint: $(VENV)/.has-dev  ## ruff
 	$(BIN)/ruff check .
@@ -30,8 +34,8 @@ imports: $(VENV)/.has-dev  ## import layers
 # Coverage cannot see into compiled kernels, so their tests run once more as plain Python
 # (which, unlike compiled code, warns of overflow: not a fault there).
 unit: $(VENV)/.has-dev  ## tests and doctests, with coverage
-	$(BIN)/pytest $(COV) $(PYTEST_ARGS)
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -m kernels --no-header -W ignore::RuntimeWarning $(COV) --cov-append
+	$(BIN)/pytest $(COV) $(SLOWEST) $(PYTEST_ARGS)
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -m 'kernels and not long' --no-header -W ignore::RuntimeWarning $(COV) --cov-append
 	$(BIN)/coverage report
 
 bench: $(VENV)/.has-bench  ## compare with other libraries

@@ -19,6 +19,14 @@ settings.register_profile(
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
+# `make test-long`: twenty times the examples, new ones every night, told so that they come back.
+settings.register_profile(
+    "nightly",
+    parent=settings.get_profile("default"),
+    max_examples=200,
+    derandomize=False,
+    print_blob=True,
+)
 # Without the compiler the same examples take a hundred times as long.
 settings.register_profile("plain", parent=settings.get_profile("default"), max_examples=5)
 settings.load_profile("plain" if os.environ.get("NUMBA_DISABLE_JIT") == "1" else "default")

@@ -1,0 +1,238 @@
+"""Every estimator in every way of working that the laws speak of, all with the same face."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, clone
+
+from outsample import (
+    Correlated,
+    Diffusion,
+    DiffusionMaps,
+    Extended,
+    GaussianDistance,
+    GeometricHarmonics,
+    InverseDistance,
+    LaplacianPyramids,
+    MultiscaleExtension,
+    NoveltyDetector,
+    NystroemExtension,
+    PCAExtension,
+)
+
+PAPER = {"order": 0, "loss": "squared"}
+LENGTHS = ("radius", "tangent_radius")
+
+
+class AsGiven(BaseEstimator):
+    """An embedding that hands back the map it was given: so `Extended` has one that we know."""
+
+    def fit_transform(self, X, y=None):
+        return y
+
+
+class Subject(NamedTuple):
+    """One estimator.
+
+    `group` names it together with its likes in the table of gaps; `atol` is what rounding may do
+    to its coordinates, for a rough map of size 1: more where one system is solved for all points.
+    """
+
+    estimator: Any
+    group: str
+    atol: float
+    is_sparse: bool = False
+    is_cosine: bool = False
+
+    @property
+    def has_images(self) -> bool:
+        return self.group not in ("diffusion map", "detector")
+
+    @property
+    def judges(self) -> bool:
+        return self.group.startswith("detector")
+
+    @property
+    def places(self) -> bool:
+        kernel = getattr(self.estimator, "extension", None) is not None and not isinstance(
+            self.estimator.extension, PCAExtension
+        )
+        return self.has_images and self.group != "kernel" and not kernel
+
+
+def inverse_cube(r):
+    return r**-3.0
+
+
+def weighted(weighting, n_neighbors=7, order=0, loss="squared", **others):
+    return PCAExtension(
+        weighting=weighting, n_neighbors=n_neighbors, order=order, loss=loss, **others
+    )
+
+
+def kriging(covariance, nugget=1e-6, order=0, loss="squared"):
+    return weighted(Correlated(covariance, 2.0, nugget), 12, order, loss, tangent_dim=2)
+
+
+def group(name, atol, **estimators):
+    return {key.replace("_", " "): Subject(one, name, atol) for key, one in estimators.items()}
+
+
+TANGENT = weighted("tangent")
+SUBJECTS: dict[str, Subject] = {
+    **group("auto", 1e-6, defaults=PCAExtension()),
+    **group(
+        "scalar", 1e-8,
+        distance=weighted("distance"),
+        function=weighted(inverse_cube, 5),
+        power=weighted(InverseDistance(4.0)),
+        gaussian_distance=weighted(GaussianDistance(0.5)),
+    ),
+    **group(
+        "tangent", 1e-8,
+        tangent=TANGENT,
+        local_tangent=weighted("local_tangent"),
+        split_tangent=weighted("split_tangent"),
+        ball=PCAExtension(weighting="tangent", radius=0.6, tangent_radius=0.4, **PAPER),
+        ball_local=PCAExtension(weighting="local_tangent", radius=0.6, **PAPER),
+        brute=weighted("tangent", index="brute"),
+    ),
+    **group(
+        "median", 1e-8,
+        absolute=weighted("distance", loss="absolute"),
+        absolute_tangent=weighted("tangent", loss="absolute"),
+        gaussian_median=weighted(GaussianDistance(0.5), loss="absolute"),
+    ),
+    **group(
+        "polynomial", 1e-6,
+        order_1=weighted("distance", 9, 1, tangent_dim=2),
+        order_1_tangent=weighted("tangent", 9, 1, tangent_dim=2),
+        order_1_absolute=weighted("distance", 9, 1, "absolute", tangent_dim=2),
+        gaussian_order_1=weighted(GaussianDistance(1.0), 9, 1, tangent_dim=2),
+        correlated_order_1=kriging("matern52", order=1),
+    ),
+    # Ten terms from twenty neighbours: rounding moves even smooth maps by up to 4e-6.
+    "order 2": Subject(weighted("distance", 20, 2, tangent_dim=3), "polynomial", 1e-4),
+    **group(
+        "correlated", 1e-8,
+        linear=kriging("linear", nugget=0.0),
+        matern52=kriging("matern52"),
+        gaussian=kriging("gaussian"),
+        correlated_absolute=kriging("linear", nugget=0.0, loss="absolute"),
+    ),
+    **group(
+        "all points", 1e-6,
+        process=kriging("matern52"),
+        process_linear=kriging("linear", nugget=0.0),
+        diffusion=PCAExtension(weighting=Diffusion(1.0)),
+    ),
+    "cosine": Subject(weighted("distance", metric="cosine"), "scalar", 1e-8, is_cosine=True),
+    "sparse": Subject(TANGENT, "tangent", 1e-8, is_sparse=True),
+    **group(
+        "extended", 1e-8,
+        extended=Extended(AsGiven(), TANGENT),
+    ),
+    **group(
+        "kernel", 1e-6,
+        nystroem=NystroemExtension(),
+        nystroem_few=NystroemExtension(n_components=12),
+        harmonics=GeometricHarmonics(),
+        pyramids=LaplacianPyramids(),
+        pyramids_tolerance=LaplacianPyramids(stop="tolerance"),
+        multiscale=MultiscaleExtension(),
+        extended_nystroem=Extended(AsGiven(), NystroemExtension()),
+    ),
+    **group(
+        "diffusion map", 1e-6,
+        maps=DiffusionMaps(),
+        maps_sparse=DiffusionMaps(n_neighbors=8),
+    ),
+    **group(
+        "detector", 1e-5,
+        detector=NoveltyDetector(),
+        detector_split=NoveltyDetector(calibration="split"),
+    ),
+    **group(
+        "detector with map", 1e-5,
+        detector_map=NoveltyDetector(TANGENT),
+        detector_split_map=NoveltyDetector(TANGENT, calibration="split"),
+    ),
+}  # fmt: skip
+
+
+def seen(name, X):
+    """Points as the subject takes them: with an angle for every place, where angles count."""
+    if SUBJECTS[name].is_cosine:
+        return np.column_stack([X, np.ones(len(X))])
+    return X
+
+
+def handed(name, X):
+    return sparse.csr_matrix(X) if SUBJECTS[name].is_sparse else X
+
+
+def full_name(estimator, parameter):
+    """Name of a parameter of the estimator or of the extension inside it, if there is one."""
+    return next((key for key in estimator.get_params() if key.split("__")[-1] == parameter), None)
+
+
+def fit(name, X, Y, **changes):
+    """Fit a new copy, its neighbourhoods and dimensions cut down to what X has."""
+    subject = SUBJECTS[name]
+    model = clone(subject.estimator)
+    n, D = X.shape
+    most = {"n_neighbors": n, "tangent_dim": D}
+    if getattr(model, "calibration", None) == "split":
+        most["n_neighbors"] = n // 2
+    if subject.group == "correlated":
+        most["n_neighbors"] = n - 1  # with all of them it is a process
+    if subject.group == "diffusion map":
+        most = {"n_neighbors": n - 1, "n_components": n - 1}
+    for parameter, largest in most.items():
+        key = full_name(model, parameter)
+        if key and isinstance(model.get_params()[key], int):
+            model.set_params(**{key: min(model.get_params()[key], largest)})
+    if name.startswith("process"):
+        model.set_params(n_neighbors=n)
+    for parameter, value in changes.items():
+        key = full_name(model, parameter)
+        assert key, f"{name} has no {parameter}"
+        model.set_params(**{key: value})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The kernel falls")
+        return model.fit(handed(name, X), Y if subject.has_images else None)
+
+
+def learned_rows(model, X):
+    """Rows of X that the map was learned from."""
+    return getattr(model, "training_rows_", np.arange(len(X)))
+
+
+def coordinates(name, model, Q):
+    """Where the queries go."""
+    Q = handed(name, Q)
+    return model.transform(Q) if hasattr(model, "transform") else model.place(Q).coordinates
+
+
+def answers(name, model, Q):
+    """All that the subject says of queries: arrays with a row for each, by name."""
+    subject, Q = SUBJECTS[name], handed(name, Q)
+    found = {}
+    if hasattr(model, "transform"):
+        found["transform"] = model.transform(Q)
+    if subject.places:
+        found |= model.place(Q)._asdict()
+    if subject.judges:
+        found |= {"score": model.abnormality(Q), "p": model.p_values(Q), "label": model.predict(Q)}
+    return found
+
+
+def verdict(name, model, Q):
+    """What moves with the map and the points: coordinates, or else the abnormality."""
+    if SUBJECTS[name].group == "detector":
+        return model.abnormality(handed(name, Q))[:, None]
+    return coordinates(name, model, Q)
