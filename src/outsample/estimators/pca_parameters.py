@@ -9,6 +9,7 @@ import numpy as np
 from outsample._validation import check_choice, check_jobs, check_number
 from outsample.neighbors.index import INDEXES
 from outsample.placers.candidates import Given
+from outsample.placers.diffusion import Diffusion
 
 
 def given_parameters(extension: Any, n: int, d: int, is_sparse: bool) -> Given:
@@ -29,7 +30,12 @@ def given_parameters(extension: Any, n: int, d: int, is_sparse: bool) -> Given:
     if extension.lipschitz != "auto":
         check_number("lipschitz", extension.lipschitz, 0, np.inf)
     check_choice("metric", extension.metric, ["euclidean", "cosine"])
-    check_choice("index", extension.index, ["auto", "brute"] if is_sparse else ["auto", *INDEXES])
+    check_choice("index", extension.index, ["auto", *INDEXES])
+    if is_sparse and extension.index == "kd_tree":
+        raise ValueError(
+            "index is 'kd_tree', but must be one of 'auto', 'brute' for sparse X: a tree needs "
+            "coordinates."
+        )
     check_jobs(extension.n_jobs)
     flat = not is_sparse and extension.metric == "euclidean"
     if extension.order not in ("auto", 0) and not flat:
@@ -49,12 +55,18 @@ def given_parameters(extension: Any, n: int, d: int, is_sparse: bool) -> Given:
     return given
 
 
+def takes_sparse(extension: Any) -> bool:
+    """Whether these parameters allow sparse X: diffusions, polynomials and trees need dense X."""
+    over_all = extension.weighting == "diffusion" or isinstance(extension.weighting, Diffusion)
+    return not over_all and extension.order in ("auto", 0) and extension.index != "kd_tree"
+
+
 def _check_over_all(extension: Any, n: int, is_sparse: bool) -> None:
     """Refuse what a diffusion cannot do: it is one constant over all training points."""
     settings = (extension.order, [0]), (extension.loss, ["squared"]), (extension.n_neighbors, [n])
     fits = all(value == "auto" or value in allowed for value, allowed in settings)
     if not fits or extension.radius is not None or is_sparse:
         raise ValueError(
-            "weighting='diffusion' takes all training points, dense ones: leave n_neighbors, "
-            "radius, order and loss as they are by default."
+            "weighting='diffusion' takes all training points, dense ones, no sparse X: leave "
+            "n_neighbors, radius, order and loss as they are by default."
         )
