@@ -224,7 +224,7 @@ def test_a_terminal_gets_a_drawn_table(capsys):
             ComparisonRow("bad", nan, nan, nan, nan, nan, nan, "ValueError: no [x]"),
         ]
     )
-    Console().print(terminal.terminal_table("errors", comparison_table(rows)))
+    Console().print(terminal.terminal_table("errors", comparison_table(rows), 80))
     shown = capsys.readouterr().out
     assert "good" in shown and "ValueError: no [x]" in shown and "0.100" in shown
 
