@@ -104,6 +104,11 @@ def check_number(
     raise ValueError(f"{name} is {value!r}, but must be {allowed}.")
 
 
+def plain(value: Any) -> Any:
+    """Return a NumPy scalar as Python's own: kernels are compiled for those, no sum overflows."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def check_jobs(n_jobs: Any) -> None:
     """Refuse an ``n_jobs`` that is neither None nor an integer other than 0."""
     if n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs != 0):
@@ -191,8 +196,8 @@ def _told_where(arrays: dict[str, Any]) -> Iterator[None]:
     for name, array in arrays.items():
         if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
             raise ValueError(
-                f"Input {name} is a masked array (numpy.ma), {np.ma.count_masked(array)} entries of "
-                "which are masked; fill them, or leave their rows out."
+                f"Input {name} is a masked array (numpy.ma), {np.ma.count_masked(array)} entries "
+                "of which are masked; fill them, or leave their rows out."
             )
     try:
         yield

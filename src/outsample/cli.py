@@ -220,7 +220,8 @@ def _plain_errors() -> Iterator[None]:
     except OSError as error:
         # Files are written by `write_file`, which names them; printing does not.
         target = error.filename or "the standard output"
-        raise click.ClickException(f"cannot write to {target}: {error.strerror or error}") from error
+        reason = error.strerror or str(error)
+        raise click.ClickException(f"cannot write to {target}: {reason}") from error
 
 
 def _show(title: str, table: Table | None) -> None:

@@ -89,5 +89,5 @@ def in_chords(radius: float | None, metric: str) -> float | None:
     1.0
     """
     if radius is None or metric == "euclidean":
-        return radius
-    return float(np.sqrt(2 * radius))
+        return None if radius is None else float(radius)
+    return float(np.sqrt(2 * float(radius)))

@@ -136,7 +136,7 @@ class MultiscaleExtension(MapExtension):
         size = float(np.linalg.norm(residual)) or 1.0
         scale = COARSE * squared_diameter(X)
         if self.initial_scale != "auto":
-            scale = float(np.clip(self.unit_.square(self.initial_scale), 1e-290, 1e290))
+            scale = float(np.clip(self.unit_.square(float(self.initial_scale)), 1e-290, 1e290))
         sides, apart = _sides(X), affinity.distances(X, n_jobs=self.n_jobs)
         finest = max(FINEST * median_nearest(X, 1) ** 2, 1e-290)
         seed = random_seed(self.random_state)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from outsample._validation import check_choice, check_jobs, check_number
+from outsample._validation import check_choice, check_jobs, check_number, plain
 from outsample.neighbors.index import INDEXES
 from outsample.placers.candidates import Given
 from outsample.placers.diffusion import Diffusion
@@ -44,11 +44,11 @@ def given_parameters(extension: Any, n: int, d: int, is_sparse: bool) -> Given:
             "'cosine': a local polynomial needs coordinates."
         )
     given = Given(
-        None if extension.weighting == "auto" else extension.weighting,
-        None if extension.n_neighbors == "auto" else extension.n_neighbors,
-        (None if flat else 0) if extension.order == "auto" else extension.order,
-        None if extension.loss == "auto" else extension.loss,
-        None if extension.tangent_dim == "auto" else extension.tangent_dim,
+        None if extension.weighting == "auto" else plain(extension.weighting),
+        None if extension.n_neighbors == "auto" else plain(extension.n_neighbors),
+        (None if flat else 0) if extension.order == "auto" else plain(extension.order),
+        None if extension.loss == "auto" else plain(extension.loss),
+        None if extension.tangent_dim == "auto" else plain(extension.tangent_dim),
     )
     if not given.family.weightings:
         _check_over_all(extension, n, is_sparse)

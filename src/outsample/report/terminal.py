@@ -50,7 +50,7 @@ def _fitted(table: Table, width: int) -> tuple[list[str], int]:
     """Headings, folded if need be, of the columns that fit; and the number of these."""
     columns = list(zip(*table.rows, strict=True)) or [()] * len(table.header)
     cells = [max(map(len, column), default=0) for column in columns]
-    wide = [max(map(len, pair)) for pair in zip(table.header, ["x" * n for n in cells], strict=True)]
+    wide = [max(n, len(head)) for n, head in zip(cells, table.header, strict=True)]
     if sum(wide) + BETWEEN * len(wide) <= width:
         return list(table.header), len(wide)
     least = [max([n, *map(len, head.split())]) for n, head in zip(cells, table.header, strict=True)]
