@@ -25,7 +25,7 @@ ESTIMATORS = [
     PCAExtension(metric="cosine"),
     PCAExtension(weighting="diffusion"),
     Extended(KernelPCA(n_components=2)),
-    Extended(KernelPCA(n_components=2), KNeighborsRegressor(3)),
+    Extended(KernelPCA(n_components=2), KNeighborsRegressor(3, weights="distance")),
     LaplacianPyramids(),
     LaplacianPyramids(stop="tolerance", n_jobs=2),
     MultiscaleExtension(),

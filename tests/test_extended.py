@@ -189,6 +189,8 @@ def test_score_is_minus_the_error_over_the_size_of_the_map(curve):
     size = np.sqrt(((Y - Y.mean(axis=0)) ** 2).sum(axis=1).mean())
     assert extended.score(curve, Y + np.array([3.0, 4.0])) == pytest.approx(-5 / size)
     with pytest.raises(ValueError, match="y has 1 columns, but the map has 2"):
-        extended.score(curve, Y[:, 0])
+        extended.score(curve, Y[:, :1])
+    for labels in (None, np.arange(400), np.full((400, 1), "a")):
+        assert np.isnan(extended.score(curve, labels))
     scores = cross_val_score(Extended(Bare()), curve, curve[:, :2] * 2, cv=3)
     assert (scores < 0).all() and (scores > -0.2).all()

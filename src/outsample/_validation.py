@@ -62,6 +62,15 @@ def check_given(estimator: BaseEstimator, X: Any, least_rows: int | None = None)
     return _validated(estimator, X=X, ensure_min_samples=least_rows)
 
 
+def is_map(y: Any) -> bool:
+    """Tell images of points, two-dimensional numbers, from class labels: 1-D, or strings."""
+    if y is None or sparse.issparse(y):
+        return y is not None
+    values = np.asarray(y)
+    words = values.dtype.kind in "US" or (values.size > 0 and isinstance(values.flat[0], str))
+    return values.ndim > 1 and not words
+
+
 def check_images(Y: Any, shape: tuple[int, int]) -> np.ndarray:
     """Check images (q, d) that placed points of that shape are compared with: float64."""
     with _told_where({"y": Y}):

@@ -18,7 +18,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from outsample._validation import check_given, check_images
+from outsample._validation import check_given, check_images, is_map
 from outsample.estimators.pca_extension import PCAExtension
 from outsample.points import map_size, relative_error
 from outsample.records import Placement
@@ -152,7 +152,7 @@ class Extended(
         check_is_fitted(self)
         return self.extension_.place(check_given(self, X))
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Any, y: Any = None) -> float:
         """Return minus the mean error: the higher, the better; 0 is perfect.
 
         The error is the distance of a placed point from its true image, over the root mean square
@@ -162,14 +162,17 @@ class Extended(
         ----------
         X : array-like of shape (q, D)
             Points.
-        y : array-like of shape (q, d)
-            Their images in the frozen map, not labels.
+        y : array-like of shape (q, d), default=None
+            Their images in the frozen map, a column if it has one coordinate.
 
         Returns
         -------
         float
+            NaN for class labels, 1-D or strings: they do not tell how good a place is.
         """
         placed = self.transform(X).astype(np.float64, copy=False)
+        if not is_map(y):
+            return np.nan
         return -relative_error(placed, check_images(y, placed.shape), self._map_size)
 
     @property

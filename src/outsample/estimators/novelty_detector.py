@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -18,6 +17,7 @@ from outsample._validation import (
     check_queries,
     check_random,
     check_training,
+    is_map,
     random_seed,
 )
 from outsample.estimators.novelty_model import NoveltyModel
@@ -155,7 +155,7 @@ class NoveltyDetector(OutlierScores):
         """
         self._check_parameters()
         least = 4 if self.calibration == "split" else 2
-        if _is_map(y) and not self._makes_its_map():
+        if is_map(y) and not self._makes_its_map():
             points, images = check_training(self, X, y, least)
         else:
             points, images = check_points(self, X, least)[0], None
@@ -286,14 +286,3 @@ class NoveltyDetector(OutlierScores):
         check_number("alpha", self.alpha, 0, 0.5, open_below=True)
         check_random(self.random_state)
         check_jobs(self.n_jobs)
-
-
-def _is_map(y: Any) -> bool:
-    """Tell images of points from class labels: 1-D, or strings."""
-    if y is None or np.ndim(y) < 2:
-        return False
-    if sparse.issparse(y):
-        return True
-    values = np.asarray(y)
-    words = values.dtype.kind in "US" or (values.size > 0 and isinstance(values.flat[0], str))
-    return not words

@@ -107,7 +107,9 @@ def training_scores(
     ball = np.inf if radius is None else radius
     reach = _diameter(index.X) + (radius or 0.0)
     full_ball = highest + 1.0 + float(np.log(max(reach / farthest, 1.0)))
-    known = TrainingScores(distances, logs, raw, unit, farthest, middle, highest, ball, full_ball)
+    known = TrainingScores(
+        distances, logs, raw, unit, farthest, middle, highest, ball, full_ball
+    )
     return known._replace(scores=_score(known, distances, local, nearest))
 
 

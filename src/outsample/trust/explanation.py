@@ -81,7 +81,9 @@ def explanations(
     for i in range(len(p)):
         mine = {name: reason[i] for name, reason in reasons.items()}
         main = min(mine, key=lambda name: mine[name].p_value)
-        found.append(Explanation(float(scores[i]), float(p[i]), main, mine, rows[i], distances[i]))
+        found.append(
+            Explanation(float(scores[i]), float(p[i]), main, mine, rows[i], distances[i])
+        )
     return found
 
 
