@@ -1,6 +1,7 @@
 """scikit-learn's own checks of every estimator, with no exception list."""
 
 from sklearn.decomposition import KernelPCA
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from outsample import (
@@ -21,7 +22,10 @@ ESTIMATORS = [
     PCAExtension(weighting="local_tangent", order=0, loss="squared", n_neighbors=4),
     PCAExtension(weighting="split_tangent", order=0, loss="squared", index="brute"),
     PCAExtension(radius=0.5, order=0, loss="squared", n_jobs=2),
+    PCAExtension(metric="cosine"),
+    PCAExtension(weighting="diffusion"),
     Extended(KernelPCA(n_components=2)),
+    Extended(KernelPCA(n_components=2), KNeighborsRegressor(3, weights="distance")),
     LaplacianPyramids(),
     LaplacianPyramids(stop="tolerance", n_jobs=2),
     MultiscaleExtension(),

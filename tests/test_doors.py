@@ -224,7 +224,7 @@ def test_a_terminal_gets_a_drawn_table(capsys):
             ComparisonRow("bad", nan, nan, nan, nan, nan, nan, "ValueError: no [x]"),
         ]
     )
-    Console().print(terminal.terminal_table("errors", comparison_table(rows)))
+    Console().print(terminal.terminal_table("errors", comparison_table(rows), 80))
     shown = capsys.readouterr().out
     assert "good" in shown and "ValueError: no [x]" in shown and "0.100" in shown
 
@@ -233,3 +233,84 @@ def test_the_time_left_is_told_once_there_is_something_to_tell(monkeypatch):
     monkeypatch.setattr(terminal, "monotonic", lambda: 60.0)
     assert terminal.time_left(0.0, 0.5) == " (1.0 min left)"
     assert terminal.time_left(55.0, 0.5) == "" == terminal.time_left(0.0, 1.0)
+
+
+def narrow_rows():
+    from outsample.comparison.compare import Comparison, ComparisonRow
+
+    return Comparison(
+        [
+            ComparisonRow("PCAExtension()", 1.23e-15, 4e-16, 5.67e-15, 8.91e-15, 12.34, 0.123),
+            ComparisonRow("tangent weights (Eq. 4.5)", 2.34e-05, 6e-07, 1e-05, 7e-5, 0.98, 0.012),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("width", "columns"), [(100, 6), (80, 6), (60, 4), (40, 2), (30, 1), (20, 1)]
+)
+def test_a_narrow_terminal_cuts_no_figure(width, columns, capsys):
+    from rich.console import Console
+
+    table = comparison_table(narrow_rows())
+    Console(width=width).print(terminal.terminal_table("errors", table, width))
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= width and "\N{HORIZONTAL ELLIPSIS}" not in shown
+    for row in table.rows:
+        for figure in row[1 : 1 + columns]:
+            assert figure in shown.split()
+    gone = ", ".join(table.header[1 + columns :])
+    told = f"Left out in {width} columns: {gone}."
+    assert (told in " ".join(shown.split())) == bool(gone)
+
+
+def test_headings_are_folded_before_columns_go(capsys):
+    from rich.console import Console
+
+    from outsample.report.page import Table
+
+    table = Table(["set", "mean rank of all", "area under curve"], [["a", "1.5", "0.9"]])
+    Console(width=30).print(terminal.terminal_table("title", table, 30))
+    shown = capsys.readouterr().out
+    assert "1.5" in shown and "0.9" in shown and "Left out" not in shown
+    empty = terminal.terminal_table("title", table._replace(rows=[]), 30)
+    Console(width=30).print(empty)
+
+
+def program(*words, **options):
+    code = "import sys; from outsample.cli import main; main(sys.argv[1:], prog_name='outsample')"
+    command = [sys.executable, "-c", code, *map(str, words)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **options)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device here")
+def test_a_full_device_is_named(pair):
+    with open("/dev/full", "w") as full:
+        run = program("compare", pair / "both.npz", "--splits", 1, stdout=full)
+        told = run.communicate()[1]
+    assert run.returncode == 1 and "Traceback" not in told
+    last = told.splitlines()[-1]
+    assert last == "Error: cannot write to the standard output: No space left on device"
+
+
+def test_a_file_that_does_not_fit_is_named(pair, monkeypatch):
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("outsample.report.page.os.chmod", full)
+    result = compare(pair / "both.npz", "--splits", 1, "--out", pair / "out")
+    target = pair / "out" / "compare.json"
+    assert result.stderr.splitlines()[-1] == (
+        f"Error: cannot write to {target}: No space left on device"
+    )
+    assert result.exit_code == 1 and os.listdir(pair / "out") == []
+
+
+def test_a_closed_pipe_ends_quietly_after_the_work(pair):
+    out = pair / "out"
+    run = program("compare", pair / "both.npz", "--splits", 1, "--out", out, stdout=subprocess.PIPE)
+    run.stdout.close()  # nobody reads, as after `| head -1`
+    told = run.stderr.read()
+    run.wait()
+    assert "Traceback" not in told and "Error" not in told and "Exception" not in told
+    assert sorted(os.listdir(out)) == ["compare.csv", "compare.html", "compare.json"]

@@ -6,14 +6,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, clone
+from sklearn.cross_decomposition import PLSRegression
 from sklearn.datasets import load_digits, make_s_curve
 from sklearn.decomposition import KernelPCA
 from sklearn.manifold import MDS, TSNE, Isomap, LocallyLinearEmbedding, SpectralEmbedding
+from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR
+from sklearn.utils import get_tags
 
-from outsample import Extended, PCAExtension
+from outsample import Extended, NoveltyDetector, PCAExtension
 
 
 def lle(method):
@@ -118,3 +122,75 @@ def test_bad_embeddings(curve):
 
     with pytest.raises(ValueError, match=r"Broken.fit_transform gave an array of shape \(400, 2\)"):
         Extended(Broken()).fit(curve)
+
+
+class Bare:
+    """An embedding that is no class of scikit-learn's: no parameters, no tags."""
+
+    def fit_transform(self, X):
+        return X[:, :2] * 2
+
+
+class Keywords(BaseEstimator):
+    def fit_transform(self, X, **kwargs):
+        assert not kwargs
+        return X[:, :2] * 2
+
+
+class Spread(BaseEstimator):
+    def fit_transform(self, *args):
+        self.seen = args[1:]
+        return args[0][:, :2] * 2
+
+
+@pytest.mark.parametrize("embedding", [Bare(), Keywords()])
+def test_embeddings_without_a_y(embedding, curve):
+    for y in (None, np.arange(len(curve))):
+        extended = clone(Extended(embedding)).fit(curve, y)
+        np.testing.assert_array_equal(extended.transform(curve), curve[:, :2] * 2)
+        assert extended.place(curve[:3]).coordinates.shape == (3, 2)
+    assert "Extended" in repr(extended) and extended.embedding_ is not embedding
+    assert not get_tags(extended).input_tags.sparse
+    pipeline = make_pipeline(StandardScaler(), Extended(embedding)).fit(curve)
+    assert pipeline.transform(curve).shape == (400, 2)
+    detector = NoveltyDetector(Extended(embedding)).fit(curve)
+    assert detector.place(curve[:3]).p_value.shape == (3,)
+
+
+def test_embeddings_that_take_anything_get_what_is_given(curve):
+    assert Extended(Spread()).fit(curve).embedding_.seen == ()
+    assert Extended(Spread()).fit(curve, "labels").embedding_.seen == ("labels",)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_a_regressor_predicts(curve, kind):
+    X = curve.astype(kind)
+    extended = Extended(KernelPCA(2), KNeighborsRegressor(1)).fit(X)
+    Y = extended.fit_transform(X)
+    np.testing.assert_array_equal(extended.transform(X), Y)
+    assert extended.transform(X).dtype == kind and not hasattr(extended, "place")
+    one = Extended(KernelPCA(1), SVR()).fit(X)
+    assert one.transform(X[:5]).shape == (5, 1)
+    both = Extended(KernelPCA(2), PLSRegression(2)).fit(X)  # it has both, and predicts
+    assert both.transform(X[:5]).shape == (5, 2)
+
+
+def test_what_cannot_extend_or_embed_is_refused_at_once(curve):
+    with pytest.raises(TypeError, match="must have fit, and transform or predict"):
+        Extended(KernelPCA(2), 3).fit(curve)
+    with pytest.raises(TypeError, match="must be an estimator with fit_transform"):
+        Extended(KernelPCA).fit(curve)
+
+
+def test_score_is_minus_the_error_over_the_size_of_the_map(curve):
+    extended = Extended(KernelPCA(2))
+    Y = extended.fit_transform(curve)
+    assert extended.score(curve, Y) == 0.0
+    size = np.sqrt(((Y - Y.mean(axis=0)) ** 2).sum(axis=1).mean())
+    assert extended.score(curve, Y + np.array([3.0, 4.0])) == pytest.approx(-5 / size)
+    with pytest.raises(ValueError, match="y has 1 columns, but the map has 2"):
+        extended.score(curve, Y[:, :1])
+    for labels in (None, np.arange(400), np.full((400, 1), "a")):
+        assert np.isnan(extended.score(curve, labels))
+    scores = cross_val_score(Extended(Bare()), curve, curve[:, :2] * 2, cv=3)
+    assert (scores < 0).all() and (scores > -0.2).all()

@@ -1,22 +1,27 @@
-"""User input to checked arrays and numbers; messages name the value and what is allowed."""
+"""User input to checked arrays and numbers; messages name the value and what is allowed.
+
+Points to place are made dense or sparse as `fit` saw them: no kernel meets a mixed pair.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from outsample.points import Points, largest_entry
 
 # Beyond this, differences and distances could leave the range of a double.
 LARGEST_VALUE = 1e300
 FLOATS = [np.float64, np.float32]
+GENERATORS = (np.random.RandomState, np.random.Generator)
 
 
 def check_training(
@@ -26,6 +31,7 @@ def check_training(
 
     Copies, so that later changes of the caller's arrays do not reach the model.
     """
+    Y = _dense(Y)
     X, Y = _validated(
         estimator, X=X, y=Y, multi_output=True, y_numeric=True, ensure_min_samples=least_rows
     )
@@ -47,6 +53,34 @@ def check_queries(estimator: BaseEstimator, X: Any) -> tuple[Points, np.dtype]:
     checked = _validated(estimator, X=X, reset=False)
     _check_size("X", checked)
     return _float64(checked, copy=False), checked.dtype
+
+
+def check_given(estimator: BaseEstimator, X: Any, least_rows: int | None = None) -> Points:
+    """Check points in the type and order they came in: to fit, with ``least_rows``, or to place."""
+    if least_rows is None:
+        return _validated(estimator, X=X, reset=False)
+    return _validated(estimator, X=X, ensure_min_samples=least_rows)
+
+
+def is_map(y: Any) -> bool:
+    """Tell images of points, two-dimensional numbers, from class labels: 1-D, or strings."""
+    if y is None or sparse.issparse(y):
+        return y is not None
+    values = np.asarray(y)
+    words = values.dtype.kind in "US" or (values.size > 0 and isinstance(values.flat[0], str))
+    return values.ndim > 1 and not words
+
+
+def check_images(Y: Any, shape: tuple[int, int]) -> np.ndarray:
+    """Check images (q, d) that placed points of that shape are compared with: float64."""
+    with _told_where({"y": Y}):
+        Y = check_array(_dense(Y), dtype=np.float64, ensure_2d=False, input_name="y")
+    check_consistent_length(Y, np.empty(shape))
+    Y = Y.reshape(len(Y), -1)
+    if Y.shape != shape:
+        raise ValueError(f"y has {Y.shape[1]} columns, but the map has {shape[1]}.")
+    _check_size("y", Y)
+    return Y
 
 
 def check_number(
@@ -79,11 +113,31 @@ def check_number(
     raise ValueError(f"{name} is {value!r}, but must be {allowed}.")
 
 
+def plain(value: Any) -> Any:
+    """Return a NumPy scalar as Python's own: kernels are compiled for those, no sum overflows."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def check_jobs(n_jobs: Any) -> None:
     """Refuse an ``n_jobs`` that is neither None nor an integer other than 0."""
     if n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs != 0):
         return
     raise ValueError(f"n_jobs is {n_jobs!r}, but must be None, or an integer other than 0.")
+
+
+def check_random(random_state: Any) -> None:
+    """Refuse a ``random_state`` that is no seed, RandomState, Generator or None."""
+    if random_state is not None and not isinstance(random_state, GENERATORS):
+        check_number("random_state", random_state, 0, 2**32 - 1, whole=True)
+
+
+def random_seed(random_state: Any) -> int:
+    """Seed of one fit: the given one, or drawn from a generator; None draws afresh."""
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**32, dtype=np.uint32))
+    return int(np.random.default_rng(random_state).integers(2**32))
 
 
 def check_choice(name: str, value: Any, allowed: Collection[Any]) -> None:
@@ -94,17 +148,37 @@ def check_choice(name: str, value: Any, allowed: Collection[Any]) -> None:
     ...
     ValueError: loss is 'cubic', but must be one of 'auto', 'squared'.
     """
-    if not any(type(value) is type(choice) and value == choice for choice in allowed):
+    if not any(_same_kind(value, choice) and value == choice for choice in allowed):
         names = ", ".join(repr(choice) for choice in allowed)
         raise ValueError(f"{name} is {value!r}, but must be one of {names}.")
 
 
 def _validated(estimator: BaseEstimator, **arguments: Any) -> Any:
-    """Arrays checked by scikit-learn, which also notes or compares the columns."""
-    try:
-        return validate_data(estimator, accept_sparse="csr", dtype=FLOATS, **arguments)
-    except ValueError as error:
-        raise _located(error, arguments) from None
+    """Arrays checked by scikit-learn, which also notes or compares the columns.
+
+    Whether X is sparse is noted in ``fit``; later points are converted to that.
+    """
+    with _told_where({name: arguments[name] for name in ("X", "y") if name in arguments}):
+        checked = validate_data(estimator, accept_sparse="csr", dtype=FLOATS, **arguments)
+    if arguments.get("reset", True):
+        X = checked[0] if "y" in arguments else checked
+        estimator._fitted_sparse = sparse.issparse(X)
+    elif sparse.issparse(checked) and not estimator._fitted_sparse:
+        return checked.toarray()
+    elif estimator._fitted_sparse and not sparse.issparse(checked):
+        return sparse.csr_matrix(checked)
+    return checked
+
+
+def _same_kind(value: Any, choice: Any) -> bool:
+    """Tell strings and whole numbers apart, NumPy's among them; True is no 1."""
+    if isinstance(choice, str):
+        return isinstance(value, str)
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _dense(Y: Any) -> Any:
+    return Y.toarray() if sparse.issparse(Y) else Y
 
 
 def _float64(X: Points, copy: bool) -> Points:
@@ -125,15 +199,50 @@ def _check_size(name: str, array: Points) -> None:
         )
 
 
-def _located(error: ValueError, arrays: dict[str, Any]) -> ValueError:
-    """Add to scikit-learn's message where the first bad entry is."""
-    named = re.match(r"Input (\w+) contains (NaN|infinity)", str(error))
-    if named is None or named[1] not in arrays:
-        return error
-    if sparse.issparse(arrays[named[1]]):
-        return error
-    values = np.asarray(arrays[named[1]], dtype=np.float64)
-    bad = np.argwhere(~np.isfinite(values))
+@contextmanager
+def _told_where(arrays: dict[str, Any]) -> Iterator[None]:
+    """Refuse masked entries, and add to scikit-learn's message where the first bad entry is."""
+    for name, array in arrays.items():
+        if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+            raise ValueError(
+                f"Input {name} is a masked array (numpy.ma), {np.ma.count_masked(array)} entries "
+                "of which are masked; fill them, or leave their rows out."
+            )
+    try:
+        yield
+    except ValueError as error:
+        named = re.match(r"Input (\w+) contains (NaN|infinity)", str(error))
+        if named is None or named[1] not in arrays:
+            raise
+        raise ValueError(f"{error}\n{_first_bad(named[1], arrays[named[1]])}") from None
+    except TypeError:  # an object array with pandas.NA
+        for name, array in arrays.items():
+            if not sparse.issparse(array) and any(map(_is_na, np.ravel(_objects(array)))):
+                told = f"Input {name} contains NaN.\n{_first_bad(name, array)}"
+                raise ValueError(told) from None
+        raise
+
+
+def _first_bad(name: str, array: Any) -> str:
+    """Say where the first entry is that is no finite number, and how many there are."""
+    if sparse.issparse(array):
+        array = array.tocoo()
+        wrong = ~np.isfinite(array.data)
+        bad = np.column_stack([array.row[wrong], array.col[wrong]])
+        bad = bad[np.lexsort(bad.T[::-1])]
+    else:
+        values = _objects(array)
+        finite = [not _is_na(value) and np.isfinite(float(value)) for value in values.ravel()]
+        bad = np.argwhere(~np.reshape(finite, values.shape))
     at = ", column ".join(str(int(place)) for place in bad[0])
     more = f" ({len(bad)} such entries)" if len(bad) > 1 else ""
-    return ValueError(f"{error}\nFirst bad entry of {named[1]}: row {at}{more}.")
+    return f"First bad entry of {name}: row {at}{more}."
+
+
+def _objects(array: Any) -> np.ndarray:
+    return np.asarray(array, dtype=object)
+
+
+def _is_na(value: Any) -> bool:
+    """Tell None and pandas' marks for a missing value, which are no floats."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType")

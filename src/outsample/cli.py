@@ -58,11 +58,12 @@ def demo(out: str, quick: bool) -> None:
     """
     from outsample.lab.demo.demo import FULL, QUICK, demo_tables, run_demo
 
-    with _plain_errors(out), _progress() as progress:
-        result = run_demo(out, QUICK if quick else FULL, progress)
-    for titled in demo_tables(result):
-        _show(*titled)
-    click.echo(f"Report: {result.page}")
+    with _plain_errors():
+        with _progress() as progress:
+            result = run_demo(out, QUICK if quick else FULL, progress)
+        for titled in demo_tables(result):
+            _show(*titled)
+        click.echo(f"Report: {result.page}")
 
 
 @main.command(short_help="Which extension is best on your own map?")
@@ -82,7 +83,7 @@ def compare(points: str, map_: str | None, out: str | None, splits: int, seed: i
     from outsample.report.comparison_page import Compared, comparison_table, write_comparison
     from outsample.report.page import check_writable
 
-    with _plain_errors(out):
+    with _plain_errors():
         X, Y = read_pair(points, map_)
         if out is not None:
             check_writable(out)
@@ -94,14 +95,16 @@ def compare(points: str, map_: str | None, out: str | None, splits: int, seed: i
                 on_row=lambda row: progress(min(1.0, next(done) / 4), f"{row.name} done"),
             )  # fmt: skip
             progress(1.0, "done")
+        written: list[Path] = []  # before anything is shown: a closed pipe must not cost them
+        if out is not None:
+            compared = Compared(len(X), X.shape[1], Y.shape[1], splits, seed)
+            written = write_comparison(out, rows, compared)
         if sys.stdout.isatty():
             _show("Hold-out errors over the size of the map", comparison_table(rows))
         else:
             click.echo(str(rows))
-        if out is not None:
-            compared = Compared(len(X), X.shape[1], Y.shape[1], splits, seed)
-            for path in write_comparison(out, rows, compared):
-                click.echo(f"Wrote {path}")
+        for path in written:
+            click.echo(f"Wrote {path}")
 
 
 @main.group(invoke_without_command=True, short_help="Measure against other libraries.")
@@ -165,7 +168,7 @@ def _bench(
     """Measure, or draw again what was measured; then show it."""
     from outsample.lab.environment import data_folder
 
-    with _plain_errors(out):
+    with _plain_errors():
         if results_file is not None:
             found = bench.draw_again(out, results_file)
         else:
@@ -193,7 +196,7 @@ def reproduce(data: str | None, out: str, quick: bool, results_file: str | None)
     from outsample.lab.paper.reproduction import FULL, QUICK, draw_again, run_reproduction
     from outsample.lab.paper.reproduction_summary import summary_tables
 
-    with _plain_errors(out):
+    with _plain_errors():
         with _progress() as progress:
             found = draw_again(results_file, out) if results_file else run_reproduction(
                 out, folder=data_folder(data), size=QUICK if quick else FULL, progress=progress
@@ -206,15 +209,19 @@ def reproduce(data: str | None, out: str, quick: bool, results_file: str | None)
 
 
 @contextmanager
-def _plain_errors(out: str | None) -> Iterator[None]:
-    """Say in one line what is wrong with the input, or with the folder to write to."""
+def _plain_errors() -> Iterator[None]:
+    """Say in one line what is wrong with the input, or with the file to write to."""
     try:
         yield
     except ValueError as error:
         raise click.ClickException(" ".join(str(error).split())) from error
+    except BrokenPipeError:  # whoever read has seen enough: click ends without a word
+        raise
     except OSError as error:
+        # Files are written by `write_file`, which names them; printing does not.
+        target = error.filename or "the standard output"
         reason = error.strerror or str(error)
-        raise click.ClickException(f"cannot write to {out}: {reason}") from error
+        raise click.ClickException(f"cannot write to {target}: {reason}") from error
 
 
 def _show(title: str, table: Table | None) -> None:
@@ -224,7 +231,8 @@ def _show(title: str, table: Table | None) -> None:
     if table is None:
         click.echo(title)
     else:  # colours and line drawing only where the output can show them
-        Console().print(terminal_table(title, table))
+        console = Console()
+        console.print(terminal_table(title, table, console.width))
 
 
 def _show_files(seconds: float, files: Sequence[Path]) -> None:

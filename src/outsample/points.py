@@ -55,17 +55,26 @@ def map_size(Y: np.ndarray) -> float:
     return float(largest * root_mean_square(centered / largest))  # squares must not overflow
 
 
+def relative_error(placed: np.ndarray, truth: np.ndarray, size: float) -> float:
+    """Mean distance of places from true images, both (q, d), over the size of the map."""
+    return float(np.hypot.reduce((placed - truth) / size, axis=1).mean())
+
+
 def unit_rows(X: Points) -> Points:
-    """Every row scaled to length 1: the chord c stands for the cosine distance s, ``c^2 = 2 s``."""
-    sizes = largest_in_rows(X)
-    if not sizes.all():
-        row = int(np.argmin(sizes))
-        raise ValueError(f"Input X: row {row} is all zeros; metric='cosine' needs a direction.")
+    """Every row scaled to length 1: the chord c stands for the cosine distance s, ``c^2 = 2 s``.
+
+    A row of zeros has no direction and stays at the origin: s = 1/2 from all that have one.
+    """
+    sizes = _or_one(largest_in_rows(X))
     if sparse.issparse(X):
         X = sparse.diags(1 / sizes) @ X
-        return (sparse.diags(1 / row_norms(X)) @ X).tocsr()
+        return (sparse.diags(1 / _or_one(row_norms(X))) @ X).tocsr()
     X = X / sizes[:, None]
-    return X / row_norms(X)[:, None]
+    return X / _or_one(row_norms(X))[:, None]
+
+
+def _or_one(lengths: np.ndarray) -> np.ndarray:
+    return np.where(lengths > 0, lengths, 1.0)
 
 
 def in_metric(X: Points, metric: str) -> Points:
@@ -80,5 +89,5 @@ def in_chords(radius: float | None, metric: str) -> float | None:
     1.0
     """
     if radius is None or metric == "euclidean":
-        return radius
-    return float(np.sqrt(2 * radius))
+        return None if radius is None else float(radius)
+    return float(np.sqrt(2 * float(radius)))

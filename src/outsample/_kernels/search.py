@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types
+from numba import errors, njit, types
 from numba.extending import overload
 
 # Outside this range the square of a distance loses digits, and the scaled form is used.
@@ -73,7 +73,9 @@ def row_distance(A, i, B, j):
 
 @overload(row_distance)
 def compile_row_distance(A, i, B, j):
-    """Pick the dense or the sparse form when a kernel is compiled."""
+    """Pick the dense or the sparse form when a kernel is compiled; there is none for a mix."""
+    if isinstance(A, types.BaseTuple) != isinstance(B, types.BaseTuple):
+        raise errors.TypingError("rows must be dense on both sides, or sparse on both")
     if isinstance(A, types.BaseTuple):
 
         def sparse(A, i, B, j):

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.utils import check_random_state
 
-from outsample._validation import check_number, check_training
+from outsample._validation import check_number, check_training, random_seed
 from outsample.comparison.holdout import Case, ComparisonRow, measure
 from outsample.estimators.pca_extension import PCAExtension
 from outsample.points import map_size
@@ -131,7 +131,7 @@ def compare(
         Random splits.
     test_size : float, default=0.2
         Share of the points that is hidden in each.
-    random_state : int, RandomState or None, default=0
+    random_state : int, RandomState, Generator or None, default=0
         Seed of the splits; all extensions see the same ones.
     on_row : callable, optional
         Called with each row as soon as it is known.
@@ -164,6 +164,8 @@ def compare(
         raise ValueError(f"compare got {n} points, but needs {LEAST_POINTS} or more.")
     n_hidden = min(n - 2, max(1, round(test_size * n)))
     named = _defaults(n - n_hidden) if extensions is None else _named(extensions)
+    if isinstance(random_state, np.random.Generator):
+        random_state = random_seed(random_state)
     random = check_random_state(random_state)
     cases = []
     for _ in range(n_splits):

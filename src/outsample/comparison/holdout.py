@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import RegressorMixin
+
+from outsample.estimators.extended import images_by
 
 NAN = float("nan")
 
@@ -93,11 +94,7 @@ def measure(
 
 def place(fitted: Any, X: Any, d: int) -> np.ndarray:
     """Return the images of q points, shape (q, d), under a fitted extension or regressor."""
-    # A regressor that has both ``transform`` and ``predict`` predicts.
-    predicts = isinstance(fitted, RegressorMixin) or not hasattr(fitted, "transform")
-    placed = np.asarray(fitted.predict(X) if predicts else fitted.transform(X), dtype=np.float64)
-    if placed.ndim == 1:
-        placed = placed[:, None]
+    placed = images_by(fitted, X).astype(np.float64, copy=False)
     if placed.shape != (X.shape[0], d):
         raise ValueError(f"returned an array of shape {placed.shape}, not {(X.shape[0], d)}")
     if not np.isfinite(placed).all():

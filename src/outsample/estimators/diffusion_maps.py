@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from outsample._parallel import one_blas_thread
-from outsample._validation import check_jobs, check_number, check_points, check_queries
+from outsample._validation import check_jobs, check_number, check_points, check_queries, plain
 from outsample.kernel import affinity, spectral
 from outsample.kernel.bandwidth import check_bandwidth
 from outsample.kernel.scales import slope_bandwidth, squared_distance_sample
@@ -202,7 +202,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             check_number("n_neighbors", self.n_neighbors, 1, n - 1, whole=True)
         self.unit_ = PointUnit.of(X)
         self.points_ = self.unit_.points(X)
-        self.n_neighbors_ = self.n_neighbors
+        self.n_neighbors_ = plain(self.n_neighbors)
         if n > DENSE_ROWS and self.n_neighbors is None:
             self.n_neighbors_ = SPARSE_NEIGHBORS
         kernel = self._dense() if self.n_neighbors_ is None else self._sparse(self.n_neighbors_)

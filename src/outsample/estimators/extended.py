@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
@@ -9,17 +10,18 @@ from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     MetaEstimatorMixin,
+    RegressorMixin,
     TransformerMixin,
     clone,
 )
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from outsample._validation import check_given, check_images, is_map
 from outsample.estimators.pca_extension import PCAExtension
+from outsample.points import map_size, relative_error
 from outsample.records import Placement
-
-INPUT: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
 
 def _can_place(extended: Extended) -> bool:
@@ -44,9 +46,10 @@ class Extended(
     ----------
     embedding : estimator
         Anything with ``fit_transform(X)`` that returns an array (n, d): t-SNE, MDS, Isomap, LLE,
-        spectral embedding, UMAP, ...
+        spectral embedding, UMAP, ... It need not be a class of scikit-learn's.
     extension : estimator, default=None
-        Anything with ``fit(X, Y)`` and ``transform(X)``; None is ``PCAExtension()``.
+        Anything with ``fit(X, Y)``, and ``transform(X)`` or ``predict(X)``: a regressor predicts.
+        None is ``PCAExtension()``.
 
     Attributes
     ----------
@@ -79,7 +82,8 @@ class Extended(
     def __sklearn_tags__(self) -> Tags:
         """Tell scikit-learn that the type of the points is kept."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = get_tags(self.embedding).input_tags.sparse
+        parts = [self.embedding] if self.extension is None else [self.embedding, self.extension]
+        tags.input_tags.sparse = all(map(_takes_sparse, parts))
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -91,7 +95,7 @@ class Extended(
         X : array-like of shape (n, D)
             Points.
         y : array-like, default=None
-            Passed to the embedding, for supervised ones.
+            Passed to embeddings that take a y, the supervised ones.
 
         Returns
         -------
@@ -108,7 +112,7 @@ class Extended(
         X : array-like of shape (n, D)
             Points.
         y : array-like, default=None
-            Passed to the embedding, for supervised ones.
+            Passed to embeddings that take a y, the supervised ones.
 
         Returns
         -------
@@ -129,7 +133,8 @@ class Extended(
         ndarray of shape (q, d)
         """
         check_is_fitted(self)
-        return np.asarray(self.extension_.transform(self._checked(X)))
+        X = check_given(self, X)
+        return images_by(self.extension_, X).astype(X.dtype, copy=False)
 
     @available_if(_can_place)
     def place(self, X: Any) -> Placement:
@@ -145,29 +150,81 @@ class Extended(
         Placement
         """
         check_is_fitted(self)
-        return self.extension_.place(self._checked(X))
+        return self.extension_.place(check_given(self, X))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return minus the mean error: the higher, the better; 0 is perfect.
+
+        The error is the distance of a placed point from its true image, over the root mean square
+        size of the map that was fitted.
+
+        Parameters
+        ----------
+        X : array-like of shape (q, D)
+            Points.
+        y : array-like of shape (q, d), default=None
+            Their images in the frozen map, a column if it has one coordinate.
+
+        Returns
+        -------
+        float
+            NaN for class labels, 1-D or strings: they do not tell how good a place is.
+        """
+        placed = self.transform(X).astype(np.float64, copy=False)
+        if not is_map(y):
+            return np.nan
+        return -relative_error(placed, check_images(y, placed.shape), self._map_size)
 
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
 
-    def _checked(self, X: Any) -> np.ndarray:
-        return validate_data(self, X, reset=False, **INPUT)
-
     def _embed(self, X: Any, y: Any) -> np.ndarray:
-        if not hasattr(self.embedding, "fit_transform"):
+        if isinstance(self.embedding, type) or not hasattr(self.embedding, "fit_transform"):
             raise TypeError(
                 f"embedding is {self.embedding!r}, but must be an estimator with fit_transform."
             )
-        X = validate_data(self, X, ensure_min_samples=2, **INPUT)
-        self.embedding_ = clone(self.embedding)
-        Y = np.asarray(self.embedding_.fit_transform(X, y))
+        extension = PCAExtension() if self.extension is None else self.extension
+        if not hasattr(extension, "transform") and not hasattr(extension, "predict"):
+            raise TypeError(
+                f"extension is {extension!r}, but must have fit, and transform or predict."
+            )
+        X = check_given(self, X, least_rows=2)
+        self.embedding_ = clone(self.embedding, safe=False)
+        embed = self.embedding_.fit_transform
+        Y = np.asarray(embed(X, y) if y is not None and _takes_y(embed) else embed(X))
         if Y.ndim != 2 or len(Y) != X.shape[0] or not np.isfinite(Y).all():
             raise ValueError(
                 f"{type(self.embedding).__name__}.fit_transform gave an array of shape {Y.shape} "
                 f"for {X.shape[0]} points; a finite one of shape ({X.shape[0]}, d) is needed."
             )
-        extension = PCAExtension() if self.extension is None else self.extension
-        self.extension_ = clone(extension).fit(X, Y)
-        self.n_components_ = Y.shape[1]
+        self.extension_ = clone(extension, safe=False)
+        self.extension_.fit(X, Y)
+        self.n_components_, self._map_size = Y.shape[1], map_size(Y.astype(np.float64))
         return Y.astype(X.dtype, copy=False)
+
+
+def images_by(fitted: Any, X: Any) -> np.ndarray:
+    """Images (q, d) under a fitted extension or regressor."""
+    # A regressor that has both ``transform`` and ``predict`` predicts.
+    predicts = isinstance(fitted, RegressorMixin) or not hasattr(fitted, "transform")
+    placed = np.asarray(fitted.predict(X) if predicts else fitted.transform(X))
+    return placed[:, None] if placed.ndim == 1 else placed
+
+
+def _takes_sparse(part: Any) -> bool:
+    """Tell what scikit-learn's tags say; a class without them makes no promise."""
+    try:
+        return get_tags(part).input_tags.sparse
+    except (AttributeError, TypeError):
+        return False
+
+
+def _takes_y(embed: Any) -> bool:
+    """Tell whether a second argument is the labels: one called y, or any number of them."""
+    try:
+        parameters = list(signature(embed).parameters.values())
+    except (TypeError, ValueError):  # compiled, without a signature
+        return True
+    spread = any(one.kind is Parameter.VAR_POSITIONAL for one in parameters)
+    return spread or any(one.name == "y" for one in parameters[1:2])

@@ -92,7 +92,7 @@ class GeometricHarmonics(KernelExpansion):
 
     def _left_out(self, G: np.ndarray, f: np.ndarray) -> np.ndarray | None:
         """Leave-one-out residuals; the largest row sum stands for the largest eigenvalue."""
-        return left_out_of_kernel(G, f, G.sum(axis=1).max() / self.condition)
+        return left_out_of_kernel(G, f, G.sum(axis=1).max() / float(self.condition))
 
     def _values(self, Q: Any) -> np.ndarray:
         return affinity.expansion(
@@ -101,5 +101,5 @@ class GeometricHarmonics(KernelExpansion):
 
     def _expand(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         G = affinity.gaussian(self.points_, self.epsilon_, self.n_jobs)
-        values, vectors = spectral.eigenpairs_above(G, self.condition)
+        values, vectors = spectral.eigenpairs_above(G, float(self.condition))
         return values, spectral.solve_in(values, vectors, f)

@@ -11,8 +11,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from outsample._parallel import one_blas_thread
-from outsample._validation import check_queries, check_training
-from outsample.points import Points
+from outsample._validation import check_images, check_queries, check_training
+from outsample.points import Points, map_size, relative_error
 
 
 class MapExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -43,7 +43,7 @@ class MapExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         self._check_parameters()
         X, Y = check_training(self, X, y)
-        self._n_features_out = Y.shape[1]
+        self._n_features_out, self._map_size = Y.shape[1], map_size(Y)
         with one_blas_thread:
             self._learn(X, Y)
         return self
@@ -64,6 +64,28 @@ class MapExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_is_fitted(self)
         X, dtype = check_queries(self, X)
         return self._extend(X).astype(dtype, copy=False)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return minus the mean error: the higher, the better; 0 is perfect.
+
+        The error is the distance of a placed point from its true image, over the root mean square
+        size of the map that was fitted, as in `compare`. ``GridSearchCV`` and ``cross_val_score``
+        take it by default.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (q, D)
+            Points.
+        y : array-like of shape (q, d) or (q,)
+            Their true images.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        placed = self._extend(check_queries(self, X)[0])
+        return -relative_error(placed, check_images(y, placed.shape), self._map_size)
 
     @abstractmethod
     def _check_parameters(self) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import lstsq
 
-from outsample._validation import check_jobs, check_number
+from outsample._validation import check_jobs, check_number, check_random, random_seed
 from outsample.estimators.map_extension import MapExtension
 from outsample.kernel import affinity
 from outsample.kernel.interpolative import rank_bound, sampled_columns
@@ -57,7 +57,7 @@ class MultiscaleExtension(MapExtension):
         the largest are cut.
     max_scales : int, default=60
         No more scales than this.
-    random_state : int, default=0
+    random_state : int, RandomState, Generator or None, default=0
         Seed of the decomposition.
     n_jobs : int, default=None
         Threads, as in scikit-learn: None is 1, -1 all cores.
@@ -115,7 +115,7 @@ class MultiscaleExtension(MapExtension):
         initial_scale: float | Literal["auto"] = "auto",
         delta: float = 1e-3,
         max_scales: int = 60,
-        random_state: int = 0,
+        random_state: Any = 0,
         n_jobs: int | None = None,
     ) -> None:
         self.tolerance = tolerance
@@ -136,9 +136,10 @@ class MultiscaleExtension(MapExtension):
         size = float(np.linalg.norm(residual)) or 1.0
         scale = COARSE * squared_diameter(X)
         if self.initial_scale != "auto":
-            scale = float(np.clip(self.unit_.square(self.initial_scale), 1e-290, 1e290))
+            scale = float(np.clip(self.unit_.square(float(self.initial_scale)), 1e-290, 1e290))
         sides, apart = _sides(X), affinity.distances(X, n_jobs=self.n_jobs)
         finest = max(FINEST * median_nearest(X, 1) ** 2, 1e-290)
+        seed = random_seed(self.random_state)
         scales: list[float] = []
         errors: list[float] = []
         self.sampled_, self.coefficients_ = [], []
@@ -146,7 +147,7 @@ class MultiscaleExtension(MapExtension):
             errors[-1] > self.tolerance and scale >= finest and len(errors) < self.max_scales
         ):
             expected = rank_bound(sides, scale, self.delta, n)
-            columns, coefficients, residual = self._project(apart, scale, expected, residual)
+            columns, coefficients, residual = self._project(apart, scale, expected, residual, seed)
             self.sampled_.append(columns)
             self.coefficients_.append(coefficients)
             scales.append(scale)
@@ -170,11 +171,11 @@ class MultiscaleExtension(MapExtension):
         return self.map_unit_.back(values)
 
     def _project(
-        self, apart: np.ndarray, scale: float, expected: int, f: np.ndarray
+        self, apart: np.ndarray, scale: float, expected: int, f: np.ndarray, seed: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Single-scale extension (Algorithm 7.2): sampled rows, coefficients, what is left."""
         kernel = affinity.gaussian_of(apart, scale)
-        columns = sampled_columns(kernel, self.delta, expected, self.random_state)
+        columns = sampled_columns(kernel, self.delta, expected, seed)
         B = kernel[:, columns]
         del kernel
         # The pseudo-inverse of the truncated SVD, applied without forming U and V.
@@ -187,7 +188,7 @@ class MultiscaleExtension(MapExtension):
             check_number("initial_scale", self.initial_scale, 0, np.inf, open_below=True)
         check_number("delta", self.delta, 1e-10, 0.5)
         check_number("max_scales", self.max_scales, 1, np.inf, whole=True)
-        check_number("random_state", self.random_state, 0, 2**32 - 1, whole=True)
+        check_random(self.random_state)
         check_jobs(self.n_jobs)
 
 

@@ -15,7 +15,10 @@ from outsample._validation import (
     check_number,
     check_points,
     check_queries,
+    check_random,
     check_training,
+    is_map,
+    random_seed,
 )
 from outsample.estimators.novelty_model import NoveltyModel
 from outsample.estimators.outlier_scores import OutlierScores
@@ -30,6 +33,8 @@ from outsample.trust.abnormality import training_scores
 from outsample.trust.explanation import Explanation
 
 CALIBRATIONS = ("leave-one-out", "split")
+# Above every abnormality, sums of logarithms of doubles; finite, so that scores stay ranked.
+NEVER = 1e4
 
 
 class NoveltyDetector(OutlierScores):
@@ -60,8 +65,8 @@ class NoveltyDetector(OutlierScores):
     alpha : float, default=0.05
         ``predict`` calls a point abnormal if ``p <= alpha``: that is the share of false alarms
         among normal points. At most 0.5; with fewer than ``1 / alpha - 1`` calibration points no
-        p-value is so small, and a point stranger than all of them is abnormal.
-    random_state : int, default=0
+        p-value is so small, and nothing is abnormal.
+    random_state : int, RandomState, Generator or None, default=0
         Chooses the half of ``calibration="split"``.
     n_jobs : int, default=None
         Threads, as in scikit-learn.
@@ -71,7 +76,8 @@ class NoveltyDetector(OutlierScores):
     scores_ : ndarray of shape (m,)
         Abnormalities of the calibration points, ascending.
     offset_ : float
-        ``decision_function`` is ``score_samples - offset_``.
+        ``decision_function`` is ``score_samples - offset_``; -10000, below every score, if there
+        are too few calibration points for alpha.
     extension_ : estimator or None
         The fitted extension; None without a map.
     metric_ : str
@@ -117,7 +123,7 @@ class NoveltyDetector(OutlierScores):
         *,
         calibration: str = "leave-one-out",
         alpha: float = 0.05,
-        random_state: int = 0,
+        random_state: Any = 0,
         n_jobs: int | None = None,
     ) -> None:
         self.extension = extension
@@ -129,7 +135,8 @@ class NoveltyDetector(OutlierScores):
     def __sklearn_tags__(self) -> Tags:
         """Tell scikit-learn that sparse points are welcome."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        extension = self.extension
+        tags.input_tags.sparse = extension is None or get_tags(extension).input_tags.sparse
         return tags
 
     def fit(self, X: Any, y: Any = None) -> NoveltyDetector:
@@ -140,8 +147,9 @@ class NoveltyDetector(OutlierScores):
         X : array-like or sparse matrix of shape (n, D)
             Normal points, at least two; four with ``calibration="split"``.
         y : array-like of shape (n, d), default=None
-            Their images under a map. Without them there is no map, unless the extension is an
-            `Extended`, which makes its own.
+            Their images under a map: two-dimensional numbers, one column for a map of one
+            coordinate. Anything else, 1-D or strings, is class labels and ignored. Without images
+            there is no map, unless the extension is an `Extended`, which makes its own.
 
         Returns
         -------
@@ -149,14 +157,14 @@ class NoveltyDetector(OutlierScores):
         """
         self._check_parameters()
         least = 4 if self.calibration == "split" else 2
-        if y is not None and not self._makes_its_map():
+        if is_map(y) and not self._makes_its_map():
             points, images = check_training(self, X, y, least)
         else:
             points, images = check_points(self, X, least)[0], None
         n = points.shape[0]
         rows, rest = np.arange(n), np.arange(0)
         if self.calibration == "split":
-            order = np.random.default_rng(self.random_state).permutation(n)
+            order = np.random.default_rng(random_seed(self.random_state)).permutation(n)
             rows, rest = np.sort(order[: n // 2]), np.sort(order[n // 2 :])
         self.training_rows_ = rows
         self._fit_extension(points[rows], None if images is None else images[rows])
@@ -176,7 +184,7 @@ class NoveltyDetector(OutlierScores):
         if self.calibration == "split":
             scores = self.model_.abnormality(self._in_metric(points[rest]))
         self.scores_ = np.sort(scores)
-        self.offset_ = -conformal.threshold(self.scores_, self.alpha)
+        self.offset_ = -min(conformal.threshold(self.scores_, self.alpha), NEVER)
         return self
 
     def abnormality(self, X: Any) -> np.ndarray:
@@ -209,7 +217,9 @@ class NoveltyDetector(OutlierScores):
         """
         check_is_fitted(self)
         if self.extension_ is None:
-            raise ValueError("There is no map to place points into: give fit the images as well.")
+            raise ValueError(
+                "There is no map to place points into: give fit the images as well, shape (n, d)."
+            )
         Q, dtype = check_queries(self, X)
         if self._map is not None:
             return self.model_.place(self._in_metric(Q), self._map, self.scores_, dtype)
@@ -279,5 +289,5 @@ class NoveltyDetector(OutlierScores):
             )
         check_choice("calibration", self.calibration, CALIBRATIONS)
         check_number("alpha", self.alpha, 0, 0.5, open_below=True)
-        check_number("random_state", self.random_state, 0, 2**32 - 1, whole=True)
+        check_random(self.random_state)
         check_jobs(self.n_jobs)

@@ -118,7 +118,7 @@ class NystroemExtension(KernelExpansion):
     def _left_out(self, G: np.ndarray, f: np.ndarray) -> np.ndarray | None:
         """Leave-one-out residuals; what the number of components cuts, the ridge damps."""
         kernel = spectral.markov(G, self.alpha)
-        ridge = 1 / self.condition
+        ridge = 1 / float(self.condition)
         if self.n_components != "auto" and self.n_components < len(f):
             cut = spectral.nth_eigenvalue(kernel.conjugate, int(self.n_components))
             ridge = max(ridge, cut)
@@ -134,10 +134,10 @@ class NystroemExtension(KernelExpansion):
         kernel = spectral.markov(G, self.alpha)
         roots = kernel.root_degrees[:, None]
         if self.n_components == "auto" or self.n_components >= len(f):
-            values, vectors = spectral.eigenpairs_above(kernel.conjugate, self.condition)
+            values, vectors = spectral.eigenpairs_above(kernel.conjugate, float(self.condition))
         else:
             values, vectors = spectral.leading_eigenpairs(kernel.conjugate, int(self.n_components))
-            kept = values > values[0] / self.condition
+            kept = values > values[0] / float(self.condition)
             values, vectors = values[kept], vectors[:, kept]
         self.weights_ = kernel.weights
         return values, spectral.solve_in(values, vectors, roots * f) / roots

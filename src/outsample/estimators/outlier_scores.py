@@ -73,7 +73,7 @@ class OutlierScores(OutlierMixin, BaseEstimator):
         return -self.abnormality(X)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Score above the threshold: negative for abnormal points.
+        """Score above the threshold ``offset_``: negative for abnormal points, ``p <= alpha``.
 
         Parameters
         ----------

@@ -6,11 +6,12 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from outsample._validation import check_queries
 from outsample.estimators.map_extension import MapExtension
-from outsample.estimators.pca_parameters import given_parameters
+from outsample.estimators.pca_parameters import given_parameters, takes_sparse
 from outsample.neighbors.distinct import Distinct, distinct_points, left_out_copies
 from outsample.neighbors.index import NeighborIndex
 from outsample.neighbors.neighborhoods import Search
@@ -170,6 +171,12 @@ class PCAExtension(MapExtension):
         self.metric = metric
         self.index = index
         self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Tags:
+        """Tell scikit-learn whether sparse points are welcome with these parameters."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = takes_sparse(self)
+        return tags
 
     def _check_parameters(self) -> None:
         """Nothing before the data are known: see `given_parameters`."""

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from outsample._validation import check_choice, check_jobs, check_number
+from outsample._validation import check_choice, check_jobs, check_number, plain
 from outsample.neighbors.index import INDEXES
-from outsample.placers.candidates import Given
+from outsample.placers.candidates import Given, family_of
 
 
 def given_parameters(extension: Any, n: int, m: int, d: int, is_sparse: bool) -> Given:
@@ -29,7 +29,12 @@ def given_parameters(extension: Any, n: int, m: int, d: int, is_sparse: bool) ->
     if extension.lipschitz != "auto":
         check_number("lipschitz", extension.lipschitz, 0, np.inf)
     check_choice("metric", extension.metric, ["euclidean", "cosine"])
-    check_choice("index", extension.index, ["auto", "brute"] if is_sparse else ["auto", *INDEXES])
+    check_choice("index", extension.index, ["auto", *INDEXES])
+    if is_sparse and extension.index == "kd_tree":
+        raise ValueError(
+            "index is 'kd_tree', but must be one of 'auto', 'brute' for sparse X: a tree needs "
+            "coordinates."
+        )
     check_jobs(extension.n_jobs)
     flat = not is_sparse and extension.metric == "euclidean"
     if extension.order not in ("auto", 0) and not flat:
@@ -38,15 +43,24 @@ def given_parameters(extension: Any, n: int, m: int, d: int, is_sparse: bool) ->
             "'cosine': a local polynomial needs coordinates."
         )
     given = Given(
-        None if extension.weighting == "auto" else extension.weighting,
-        None if extension.n_neighbors == "auto" else min(extension.n_neighbors, m),
-        (None if flat else 0) if extension.order == "auto" else extension.order,
-        None if extension.loss == "auto" else extension.loss,
-        None if extension.tangent_dim == "auto" else extension.tangent_dim,
+        None if extension.weighting == "auto" else plain(extension.weighting),
+        None if extension.n_neighbors == "auto" else min(plain(extension.n_neighbors), m),
+        (None if flat else 0) if extension.order == "auto" else plain(extension.order),
+        None if extension.loss == "auto" else plain(extension.loss),
+        None if extension.tangent_dim == "auto" else plain(extension.tangent_dim),
     )
     if not given.family.weightings:
         _check_over_all(extension, n, is_sparse)
     return given
+
+
+def takes_sparse(extension: Any) -> bool:
+    """Whether these parameters allow sparse X: diffusions, polynomials and trees need dense X."""
+    try:
+        is_local = bool(family_of(plain(extension.weighting)).weightings)
+    except ValueError:  # a bad parameter is told by fit
+        is_local = True
+    return is_local and extension.order in ("auto", 0) and extension.index != "kd_tree"
 
 
 def _check_over_all(extension: Any, n: int, is_sparse: bool) -> None:
@@ -55,6 +69,6 @@ def _check_over_all(extension: Any, n: int, is_sparse: bool) -> None:
     fits = all(value == "auto" or value in allowed for value, allowed in settings)
     if not fits or extension.radius is not None or is_sparse:
         raise ValueError(
-            "weighting='diffusion' takes all training points, dense ones: leave n_neighbors, "
-            "radius, order and loss as they are by default."
+            "weighting='diffusion' takes all training points, dense ones, no sparse X: leave "
+            "n_neighbors, radius, order and loss as they are by default."
         )

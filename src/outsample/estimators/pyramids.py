@@ -161,7 +161,7 @@ class LaplacianPyramids(MapExtension):
         size = root_mean_square(f) or 1.0
         top = squared_diameter(self.points_)
         if self.initial_scale != "auto":
-            top = float(np.clip(self.unit_.square(self.initial_scale), 1e-290, 1e290))
+            top = float(np.clip(self.unit_.square(float(self.initial_scale)), 1e-290, 1e290))
         smoother = Smoother(self.points_, self.n_jobs)
         self.selection_, left_out = [], None
         if self.stop == "auto":
@@ -200,7 +200,7 @@ class LaplacianPyramids(MapExtension):
         base = min(RATIOS) if self.ratio == "auto" else float(self.ratio)
         steps = (2, 1) if self.ratio == "auto" else (1,)
         octave = max(1, round(np.log(2) / np.log(base)))
-        grid = _scales(top, base, min(smoother.finest, top), octave * self.max_levels)
+        grid = _scales(top, base, min(smoother.finest, top), octave * int(self.max_levels))
         starts = range(0, len(grid), octave) if self.initial_scale == "auto" else (0,)
         found = search(smoother, f, grid, starts, steps, octave, self.max_levels)
         with np.errstate(over="ignore"):

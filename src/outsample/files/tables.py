@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 DELIMITERS = (",", ";", "\t")
+# What stands in a cell without a value, and makes no heading.
+MISSING = ("", "na", "n/a", "<na>", "null", "none", "?", "-")
 
 
 def read_table(path: str | os.PathLike[str], array: str = "X") -> np.ndarray:
@@ -20,9 +22,9 @@ def read_table(path: str | os.PathLike[str], array: str = "X") -> np.ndarray:
     - ``.npy``: one array;
     - ``.npz``: the array called `array`, or the only one in the file;
     - ``.csv``, ``.tsv``, ``.txt``: numbers separated by commas, semicolons, tabs or blanks.
-      The first line may be a heading: it is one if any of its cells is no number, or if it
-      counts 0, 1, 2, ... as pandas does. A first column without a heading is the row numbers
-      pandas writes, and is left out;
+      The first line may be a heading: it is one if it has words and no number at all, or if it
+      counts 0, 1, 2, ... as pandas does. Under a heading whose first cell is empty, the first
+      column is the row numbers pandas writes, and is left out;
     - ``.parquet``: numeric columns; needs pandas and pyarrow.
 
     Raises ValueError, saying where it is no table of numbers, or OSError if it cannot be read.
@@ -126,8 +128,7 @@ def _read_text(path: Path, array: str) -> Any:
     delimiter = max(DELIMITERS, key=first.count)
     separator = delimiter if delimiter in first else None  # None: blanks
     cells = _split(first, separator)
-    counted = len(cells) > 1 and cells == [str(at) for at in range(len(cells))]
-    heading = counted or any(_number(cell) is None for cell in cells)
+    heading = _is_heading(cells)
     unnamed = heading and len(cells) > 1 and not cells[0].strip()
     columns = range(1, len(cells)) if unnamed else None
     try:
@@ -139,6 +140,16 @@ def _read_text(path: Path, array: str) -> Any:
             )  # fmt: skip
     except (ValueError, UnicodeDecodeError) as error:
         raise ValueError(_first_fault(path, separator, heading, unnamed, error)) from None
+
+
+def _is_heading(cells: list[str]) -> bool:
+    """Tell words, or pandas' count of columns, from a row of numbers with a cell missing."""
+    names = cells[1:] if len(cells) > 1 and not cells[0].strip() else cells
+    if len(cells) > 1 and names == [str(at) for at in range(len(names))]:
+        return True
+    if any(_number(cell) is not None for cell in cells):
+        return False
+    return any(cell.strip().lower() not in MISSING for cell in cells)
 
 
 def _split(line: str, delimiter: str | None) -> list[str]:

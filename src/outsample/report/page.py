@@ -141,8 +141,10 @@ def write_file(path: str | os.PathLike[str], data: str | bytes) -> Path:
             stream.write(data.encode() if isinstance(data, str) else data)
         os.chmod(name, 0o644)  # mkstemp gives nobody else a look; a page is for others too
         os.replace(name, target)
-    except BaseException:
+    except BaseException as error:
         os.unlink(name)
+        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+            error.filename = str(target)  # a full device does not say which file
         raise
     return target
 

@@ -29,17 +29,15 @@ def p_values(scores: np.ndarray, calibration: np.ndarray) -> np.ndarray:
 def threshold(calibration: np.ndarray, alpha: float) -> float:
     """Score above which ``p <= alpha``, for alpha up to 0.5 and m ascending calibration scores.
 
-    The largest of them where m is too small for alpha, ``m < 1 / alpha - 1``.
+    Infinity where m is too small for any such p-value, ``m < 1 / alpha - 1``.
 
-    Examples
-    --------
-    >>> threshold(np.arange(1.0, 100.0), 0.05)
-    95.0
+    >>> threshold(np.arange(1.0, 100.0), 0.05), threshold(np.arange(3.0), 0.05)
+    (95.0, inf)
     """
     m = len(calibration)
-    # The small number keeps 0.05 * 100 from being 4.999...
-    above = max(int(np.floor(alpha * (m + 1) * (1 + 1e-12))) - 1, 0)
-    return float(calibration[m - 1 - above])
+    # Compared as `p_values` are, so that no rounding comes between the two.
+    allowed = int(np.searchsorted(np.arange(1, m + 2) / (m + 1), alpha, side="right"))
+    return float(calibration[m - allowed]) if allowed else np.inf
 
 
 def benjamini_hochberg(p: np.ndarray, fdr: float) -> np.ndarray:
