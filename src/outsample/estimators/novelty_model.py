@@ -56,8 +56,9 @@ class NoveltyModel:
         """Explain points; training rows that were left out of the map tell its usual numbers."""
         known = self.training.distances._asdict()
         if self.model is not None:
-            weights = self.model.fitted.weights(left_out.near)
-            known |= self._disagreement(Solved(left_out.near, weights, left_out.coordinates))
+            alone = self.model.left_out(left_out.rows)
+            weights = self.model.fitted.weights(alone)
+            known |= self._disagreement(Solved(alone, weights, left_out.coordinates))
         known = {name: np.sort(values) for name, values in known.items()}
         found = []
         for rows in chunks(X):

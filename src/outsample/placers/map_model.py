@@ -64,6 +64,11 @@ class MapModel(NamedTuple):
         weights = self.fitted.weights(near)
         return Solved(near, weights, self.fitted.place(X, near, weights))
 
+    def left_out(self, rows: np.ndarray) -> Neighborhoods:
+        """Neighbourhoods of training rows without themselves, as `race.leave_out` had them."""
+        k = self.fitted.placer.n_neighbors or min(len(self.judge.Y) - 1, UNIT_NEIGHBOR)
+        return self.search.around(self.search.index.X[rows], k, rows)
+
     def judged(self, X: Points, solved: Solved, dtype: np.dtype) -> Placement:
         """How far to trust what `solve` found."""
         near, weights, coordinates = solved
@@ -74,6 +79,7 @@ def learn(problem: Problem, given: Given, lipschitz: float | None) -> tuple[MapM
     """Choose a placer and calibrate its judge; a ``lipschitz`` of None is estimated."""
     chosen = choose(problem, given)
     rows, near, coordinates = chosen.left_out
+    assert near is not None
     # Never of fewer rows than these, and one more for the row itself.
     k = chosen.fitted.placer.n_neighbors or WIDE
     close = problem.nearest(rows, 1 + max(min(k, WIDE), LIPSCHITZ_NEIGHBORS))
@@ -81,6 +87,8 @@ def learn(problem: Problem, given: Given, lipschitz: float | None) -> tuple[MapM
         problem.X, problem.Y, rows, near.near, coordinates, close, lipschitz, problem.dimension,
         problem.n_jobs,
     )  # fmt: skip
+    # Neighbourhoods are not kept: with a wide radius each of them holds every training point.
+    chosen = chosen._replace(left_out=chosen.left_out._replace(near=None))
     return MapModel(problem.search, chosen.fitted, judge, problem.n_jobs), chosen
 
 
