@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from outsample._kernels.compiling import njit
 from outsample._kernels.gls import place_on_coincident
 from outsample._kernels.linear_algebra import cholesky_solve
 
@@ -12,7 +12,7 @@ ITERATIONS = 200
 TOLERANCE = 1e-10
 
 
-@njit(cache=True, nogil=True)
+@njit
 def weighted_pull(image, center, weights, basis, error, pull):
     """``e' w e`` and ``w e`` for ``e = image - center``; weights along the axes, or one for all."""
     d = error.size
@@ -35,9 +35,9 @@ def weighted_pull(image, center, weights, basis, error, pull):
     return square
 
 
-@njit(cache=True, nogil=True)
-def dual_norm(gradient, deviations, basis):
-    """``sqrt(g' w_j^-1 g)``, from deviations along the axes, or one for all."""
+@njit
+def dual_norm(gradient, deviations, unit, basis):
+    """``sqrt(g' w_j^-1 g)``, from deviations along the axes, or one for all, over the unit."""
     d = gradient.size
     square = 0.0
     for a in range(d):
@@ -46,17 +46,16 @@ def dual_norm(gradient, deviations, basis):
             along = 0.0
             for b in range(d):
                 along += basis[b, a] * gradient[b]
-        square += (along * deviations[0 if deviations.size == 1 else a]) ** 2
+        square += (along * (deviations[0 if deviations.size == 1 else a] / unit)) ** 2
     return np.sqrt(square)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def best_image(images, weights, bases, error, pull):
     """Row whose image has the least sum of distances to all; the first of equals."""
     k, d = images.shape
     sums = np.zeros(k)
     if weights.shape[1] == 1:  # each pair once
-        roots = np.sqrt(weights[:, 0])
         for p in range(k):
             for q in range(p):
                 square = 0.0
@@ -64,8 +63,8 @@ def best_image(images, weights, bases, error, pull):
                     apart = images[p, a] - images[q, a]
                     square += apart * apart
                 apart = np.sqrt(square)
-                sums[p] += apart * roots[q]
-                sums[q] += apart * roots[p]
+                sums[p] += apart * np.sqrt(weights[q, 0])
+                sums[q] += apart * np.sqrt(weights[p, 0])
     else:
         for p in range(k):
             for j in range(k):
@@ -73,10 +72,14 @@ def best_image(images, weights, bases, error, pull):
                     images[j], images[p], weights[j], bases[j if len(bases) > 1 else 0], error, pull
                 )
                 sums[p] += np.sqrt(square)
-    return np.argmin(sums)
+    best = 0
+    for p in range(1, k):
+        if sums[p] < sums[best]:
+            best = p
+    return best
 
 
-@njit(cache=True, nogil=True)
+@njit
 def is_median(images, at, weights, sigma, least, bases, error, pull, gradient):
     """Tell by the exact condition whether an image is the median: no pull exceeds its hold."""
     k, d = images.shape
@@ -94,12 +97,12 @@ def is_median(images, at, weights, sigma, least, bases, error, pull, gradient):
         for a in range(d):
             same = same and images[j, a] == center[a]
         if same:
-            norm = dual_norm(gradient, sigma[j] / least, bases[j if len(bases) > 1 else 0])
+            norm = dual_norm(gradient, sigma[j], least, bases[j if len(bases) > 1 else 0])
             held += 1.0 / max(norm, 1e-300)
     return held >= 1.0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def derivatives(images, center, weights, bases, size, error, pull, step, total, curvature):
     """Sum of the distances to a point, which is returned, and its derivatives there.
 
@@ -132,7 +135,14 @@ def derivatives(images, center, weights, bases, size, error, pull, step, total, 
     return value
 
 
-@njit(cache=True, nogil=True)
+@njit
+def copy_into(source, target):
+    """Copy a row; numba takes longer to compile the assignment of a slice."""
+    for a in range(target.size):
+        target[a] = source[a]
+
+
+@njit
 def solve_absolute(start, stop, Y, indptr, indices, sigma, axes, per_point, coordinates):
     """Weighted geometric median, from the squared solution that ``coordinates`` holds.
 
@@ -152,30 +162,42 @@ def solve_absolute(start, stop, Y, indptr, indices, sigma, axes, per_point, coor
         if place_on_coincident(Y, indices, sigma, first, last, out):
             continue
         k = last - first
-        images = Y[indices[first:last]]
-        least = sigma[first:last].min()
+        images = np.empty((k, d))
+        least = sigma[first, 0]
         size = 0.0
         for j in range(k):
             for a in range(d):
+                images[j, a] = Y[indices[first + j], a]
                 size = max(size, abs(images[j, a] - images[0, a]))
+            for a in range(sigma.shape[1]):
+                least = min(least, sigma[first + j, a])
         if size == 0.0:
-            out[:] = images[0]
+            for a in range(d):
+                out[a] = images[0, a]
             continue
-        weights = (least / sigma[first:last]) ** 2
+        weights = np.empty((k, sigma.shape[1]))
+        for j in range(k):
+            for a in range(sigma.shape[1]):
+                weights[j, a] = (least / sigma[first + j, a]) ** 2
         if isotropic:
             bases = np.empty((1, 0, 0))
         elif per_point:
-            bases = axes[indices[first:last]]
+            bases = np.empty((k, d, d))
+            for j in range(k):
+                for a in range(d):
+                    for b in range(d):
+                        bases[j, a, b] = axes[indices[first + j], a, b]
         else:
             bases = axes[i : i + 1]
         best = best_image(images, weights, bases, error, pull)
         deviations = sigma[first:last]
         if is_median(images, best, weights, deviations, least, bases, error, pull, gradient):
-            out[:] = images[best]
+            for a in range(d):
+                out[a] = images[best, a]
             continue
         value = derivatives(images, out, weights, bases, size, error, pull, step, total, curvature)
         for _ in range(ITERATIONS):
-            newton[:] = step
+            copy_into(step, newton)
             lower = cholesky_solve(curvature, newton)
             if lower:
                 for a in range(d):
@@ -185,7 +207,7 @@ def solve_absolute(start, stop, Y, indptr, indices, sigma, axes, per_point, coor
                 )
                 lower = after <= value * (1.0 + 1e-14)  # but for rounding
             if not lower:
-                newton[:] = step
+                copy_into(step, newton)
                 if not cholesky_solve(total, newton):
                     break
             moved = 0.0
@@ -196,8 +218,9 @@ def solve_absolute(start, stop, Y, indptr, indices, sigma, axes, per_point, coor
                 break
             if lower:
                 value = after
-                step[:] = ahead
-                total[:] = total_ahead
+                copy_into(ahead, step)
+                for a in range(d):
+                    copy_into(total_ahead[a], total[a])
             else:
                 value = derivatives(
                     images, out, weights, bases, size, error, pull, step, total, curvature

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from outsample._kernels.compiling import njit
 from outsample._kernels.search import row_distance
 
 # exp(-h^2) is 0 in double precision beyond this h, and its square is still far from overflow.
@@ -16,7 +16,7 @@ TRUSTED = 0.1
 FADED = 0.01
 
 
-@njit(cache=True, nogil=True)
+@njit
 def all_distances(start, stop, Q, X, n, distances):
     """Distances (q, n) of every query from every training row."""
     for i in range(start, stop):
@@ -24,7 +24,7 @@ def all_distances(start, stop, Q, X, n, distances):
             distances[i, j] = row_distance(Q, i, X, j)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def own_distances(start, stop, X, distances):
     """Distances (n, n) of the rows from one another: each pair once, the mirror image copied."""
     for i in range(start, stop):
@@ -35,7 +35,7 @@ def own_distances(start, stop, X, distances):
             distances[j, i] = apart
 
 
-@njit(cache=True, nogil=True)
+@njit
 def kth_distances(start, stop, Q, X, n, k, distances):
     """Distance of each query to its k-th nearest training row, counted from 0."""
     row = np.empty(n)
@@ -45,7 +45,7 @@ def kth_distances(start, stop, Q, X, n, k, distances):
         distances[i] = np.partition(row, k)[k]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def expansion(start, stop, X, n, Q, root, coefficients, normalize, values):
     """``sum_j exp(-r_j^2 / root^2) c_j``, over ``sum_j exp(-r_j^2 / root^2)`` if asked.
 
@@ -77,7 +77,7 @@ def expansion(start, stop, X, n, Q, root, coefficients, normalize, values):
                 values[i, a] /= total
 
 
-@njit(cache=True, nogil=True)
+@njit
 def markov_mean(start, stop, X, n, Q, root, weights, own_reach, reach, coefficients, values):
     """Mean of the coefficients under the transition probabilities from each query.
 
@@ -112,7 +112,7 @@ def markov_mean(start, stop, X, n, Q, root, weights, own_reach, reach, coefficie
             values[i, a] /= total
 
 
-@njit(cache=True, nogil=True)
+@njit
 def trust(density):
     """1 where the kernel's sum over the data is above 0.1, 0 below 0.01, smooth between."""
     if density <= FADED:
@@ -121,14 +121,14 @@ def trust(density):
     return share * share * (3.0 - 2.0 * share)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def trusts(densities, shares):
     """`trust` of each density, into a column."""
     for i in range(densities.size):
         shares[i, 0] = trust(densities[i])
 
 
-@njit(cache=True, nogil=True)
+@njit
 def place_by_diffusion(
     start, stop, X, n, Q, Y, unit, weights, lift, center, reach, coordinates
 ):

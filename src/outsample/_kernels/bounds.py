@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from outsample._kernels.compiling import njit
 from outsample._kernels.search import distance
 
 EPSILON = 2.0**-52
 
 
-@njit(cache=True, nogil=True)
+@njit
 def lipschitz_ratios(start, stop, Y, rows, indptr, indices, distances, ratios):
     """Largest image distance over ambient distance between ``rows[i]`` and its neighbours."""
     for i in range(start, stop):
@@ -21,7 +21,7 @@ def lipschitz_ratios(start, stop, Y, rows, indptr, indices, distances, ratios):
                 ratios[i] = max(ratios[i], min(stretch, 1e300))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def certificates(start, stop, Y, indptr, indices, distances, lipschitz, coordinates, bound):
     """``min_j (|psi_hat - psi_j| + K r_j)`` over the neighbours of each placement."""
     for i in range(start, stop):
@@ -35,7 +35,7 @@ def certificates(start, stop, Y, indptr, indices, distances, lipschitz, coordina
         bound[i] *= 1.0 + 1e-12  # rounding must not take the promise away
 
 
-@njit(cache=True, nogil=True)
+@njit
 def image_spread(start, stop, Y, indptr, indices, most, coordinates, spread):
     """Root mean square distance of the nearest images, at most ``most``, from the placement."""
     for i in range(start, stop):

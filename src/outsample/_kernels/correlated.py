@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from outsample._kernels.compiling import njit
 from outsample._kernels.gls import place_on_coincident
 from outsample._kernels.linear_algebra import cholesky_solve
 from outsample._kernels.search import distance, row_distance
@@ -18,7 +18,7 @@ LINEAR, MATERN52, GAUSSIAN = 0, 1, 2
 LEAST_PIVOT = 1e-13
 
 
-@njit(cache=True, nogil=True)
+@njit
 def variogram(kind, h):
     """Half the mean square difference of the map at two points h length scales apart."""
     if kind == LINEAR:
@@ -34,7 +34,7 @@ def variogram(kind, h):
     return -math.expm1(-h * h)
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@njit(fastmath={"reassoc", "contract"})
 def factor_covariance(G):
     """Cholesky factor in place; a dependent row gets no weight instead of a division by 0."""
     k = G.shape[0]
@@ -53,7 +53,7 @@ def factor_covariance(G):
             G[i, j] = (G[i, j] - total) / G[j, j]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def solve_lower(L, B):
     """Solve ``L Z = B`` in place for all columns of B."""
     k, m = B.shape
@@ -66,7 +66,7 @@ def solve_lower(L, B):
             B[i, c] /= L[i, i]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def solve_correlated(
     start, stop, X, Q, Y, indptr, indices, distances, units, sigma, kept, kind, length, nugget,
     order, tangent_dim, coordinates,
@@ -112,7 +112,7 @@ def solve_correlated(
             tangent_of(X, Q, i, rows, apart, np.inf, T)
         p = polynomial_terms(degree, t)
         sides = np.empty((k, p + d))
-        fill_design(T, degree, sides[:, :p])
+        fill_design(T, degree, sides)
         for a in range(k):
             for b in range(d):
                 sides[a, p + b] = Y[rows[a], b] - Y[rows[0], b]
@@ -131,7 +131,7 @@ def solve_correlated(
                 break
             p = 1
         if p == 1:
-            first_row = np.ones(1) / total[0, 0]
+            first_row[0] = 1.0 / total[0, 0]
         for b in range(d):
             value = 0.0
             for a in range(k):
@@ -140,7 +140,23 @@ def solve_correlated(
             out[b] = Y[rows[0], b] + value
 
 
-@njit(cache=True, nogil=True)
+@njit
+def median(values):
+    """Median of a few values; numba takes longer to compile NumPy's."""
+    ordered = np.empty(values.size)
+    for i in range(values.size):
+        at = i
+        while at > 0 and ordered[at - 1] > values[i]:
+            ordered[at] = ordered[at - 1]
+            at -= 1
+        ordered[at] = values[i]
+    half = values.size // 2
+    if values.size % 2 == 1:
+        return ordered[half]
+    return (ordered[half - 1] + ordered[half]) / 2
+
+
+@njit
 def agree_with_consensus(start, stop, Y, indptr, indices, consensus, closest, tolerance, kept):
     """Mark the neighbours whose images are near the consensus.
 
@@ -152,7 +168,7 @@ def agree_with_consensus(start, stop, Y, indptr, indices, consensus, closest, to
         lengths = np.empty(last - first)
         for j in range(first, last):
             lengths[j - first] = distance(Y[indices[j]], consensus[i])
-        limit = tolerance * np.median(lengths[:count])
+        limit = tolerance * median(lengths[:count])
         best = 0
         for j in range(last - first):
             kept[first + j] = lengths[j] <= limit
@@ -161,7 +177,7 @@ def agree_with_consensus(start, stop, Y, indptr, indices, consensus, closest, to
         kept[first + best] = True
 
 
-@njit(cache=True, nogil=True)
+@njit
 def predict_global(start, stop, X, n, Q, Y, unit, kind, mean, coefficients, coordinates):
     """``mean - sum_j g(|x - x_j|) coefficients_j`` over all training points, g the variogram.
 
@@ -171,7 +187,8 @@ def predict_global(start, stop, X, n, Q, Y, unit, kind, mean, coefficients, coor
     """
     d = coefficients.shape[1]
     for i in range(start, stop):
-        coordinates[i] = mean
+        for a in range(d):
+            coordinates[i, a] = mean[a]
         anchor = -1
         count = 0
         level = 0.0

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numba.extending import overload
 
+from outsample._kernels.compiling import njit
 
-@njit(cache=True, nogil=True)
+
+@njit
 def mixed(bits):
     """Spread the bits of a number over all 64 (a finalizer of the kind of splitmix)."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -15,7 +16,7 @@ def mixed(bits):
     return bits ^ (bits >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def entry_hash(bits, column):
     """Return the number of an entry, from the bits of its value; that of 0 is 0 in every column."""
     if bits << np.uint64(1) == np.uint64(0):  # 0 and -0
@@ -57,7 +58,7 @@ def compile_row_hash(rows, i):
     return sparse
 
 
-@njit(cache=True, nogil=True)
+@njit
 def row_hashes(start, stop, rows, hashes):
     """Find the number of every row; equal rows have equal ones."""
     for i in range(start, stop):

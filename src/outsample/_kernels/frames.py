@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from outsample._kernels.compiling import njit
 from outsample._kernels.linear_algebra import symmetric_eigen
 
 
-@njit(cache=True, nogil=True)
+@njit
 def image_frames(start, stop, Y, indptr, indices, lengths, axes, spread):
     """Eigenvectors and root eigenvalues of ``(1 / length^2)(1 / k) Z'Z``, Z centred images."""
     d = Y.shape[1]

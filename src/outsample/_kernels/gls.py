@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from outsample._kernels.compiling import njit
 from outsample._kernels.linear_algebra import cholesky_solve
 
 LARGEST = 1.7976931348623157e308
 
 
-@njit(cache=True, nogil=True)
+@njit
 def scaled(value, power):
     """Return ``value * 2 ** power``, or the largest double instead of infinity."""
     if value == 0.0:
@@ -22,7 +22,7 @@ def scaled(value, power):
     return math.ldexp(value, power)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def place_on_coincident(Y, indices, sigma, first, last, out):
     """Lemma 5.1 in the limit: the mean image of the neighbours that coincide with the query."""
     count = 0
@@ -42,7 +42,7 @@ def place_on_coincident(Y, indices, sigma, first, last, out):
     return count > 0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def solve_shared(start, stop, Y, indptr, indices, sigma, axes, coordinates):
     """Eq. 5.3 where all blocks are diagonal in one basis: a weighted mean along each axis.
 
@@ -83,7 +83,7 @@ def solve_shared(start, stop, Y, indptr, indices, sigma, axes, coordinates):
             out[a] += anchor[a]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def solve_per_point(start, stop, Y, indptr, indices, sigma, axes, coordinates):
     """Eq. 5.3 with a basis for every neighbour: sum the blocks, solve one d x d system."""
     d = Y.shape[1]
@@ -118,7 +118,7 @@ def solve_per_point(start, stop, Y, indptr, indices, sigma, axes, coordinates):
             out[a] = anchor[a] + right[a]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def disagreement(
     start,
     stop,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from outsample._kernels.compiling import njit
 
 SWEEPS = 30
 
 
-@njit(cache=True, nogil=True)
+@njit
 def symmetric_eigen(A, vectors):
     """Diagonalise symmetric ``A`` in place by Jacobi rotations, largest eigenvalue first.
 
@@ -77,7 +78,7 @@ def symmetric_eigen(A, vectors):
                 vectors[j, i] = -vectors[j, i]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def cholesky_solve(A, b):
     """Solve ``A x = b`` for positive definite ``A``, overwriting both; False if it is not so."""
     d = A.shape[0]
@@ -102,7 +103,7 @@ def cholesky_solve(A, b):
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit
 def spectral_shares(A, y, shares):
     """Shares of ``|y|^2`` along the eigenvectors of symmetric ``A``, which is overwritten.
 
@@ -117,13 +118,12 @@ def spectral_shares(A, y, shares):
     first[0] = 1.0
     v = np.empty(d)
     w = np.empty(d)
-    for i in range(d):
-        v[i] = y[i]
-    reflect(A, v, w, 0)
-    for j in range(d - 1):
+    for j in range(-1, d - 1):  # one call only: numba would compile `reflect` for a constant 0 too
         for i in range(j + 1, d):
-            v[i] = A[i, j]
-        beside[j] = reflect(A, v, w, j + 1)
+            v[i] = A[i, j] if j >= 0 else y[i]
+        corner = reflect(A, v, w, j + 1)
+        if j >= 0:
+            beside[j] = corner
     largest = 0.0
     for i in range(d):
         largest = max(largest, max(abs(A[i, i]), abs(beside[i])))
@@ -140,7 +140,7 @@ def spectral_shares(A, y, shares):
         shares[i] = first[i] * first[i]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def shifted_step(A, beside, first, low, high):
     """One implicit QL step with Wilkinson's shift on rows ``low`` to ``high`` of a tridiagonal."""
     gap = (A[low + 1, low + 1] - A[low, low]) / (2.0 * beside[low])
@@ -173,7 +173,7 @@ def shifted_step(A, beside, first, low, high):
     beside[high] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def reflect(A, v, w, start):
     """Turn rows and columns from ``start`` on by the reflection that takes v to the first of them.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from outsample._kernels.compiling import njit
 from outsample._kernels.linear_algebra import (
     cholesky_solve,
     spectral_shares,
@@ -17,7 +17,7 @@ FLAT = 1e-13
 NARROW = 256
 
 
-@njit(cache=True, nogil=True)
+@njit
 def fill_cloud(X, x, rows, cloud, away):
     """Neighbours and query relative to the neighbours' mean, in units of the largest entry.
 
@@ -46,7 +46,7 @@ def fill_cloud(X, x, rows, cloud, away):
     return unit
 
 
-@njit(cache=True, nogil=True)
+@njit
 def plane_distances(start, stop, X, Q, indptr, indices, t, distances):
     """Length of what the t leading principal directions of the neighbours leave of a query."""
     D = X.shape[1]
@@ -67,7 +67,7 @@ def plane_distances(start, stop, X, Q, indptr, indices, t, distances):
         distances[i] = left * unit
 
 
-@njit(cache=True, nogil=True)
+@njit
 def left_of_narrow(cloud, away, t, products, shares):
     """Length of ``away`` off the t widest directions of a cloud of few columns."""
     k, D = cloud.shape
@@ -99,7 +99,7 @@ def left_of_narrow(cloud, away, t, products, shares):
     return np.sqrt(left * square)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def left_of_wide(cloud, away, t):
     """`left_of_narrow` for more columns than points: nothing D x D is made."""
     k, D = cloud.shape
@@ -130,7 +130,7 @@ def left_of_wide(cloud, away, t):
     return np.sqrt(square)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def soft_plane_distances(start, stop, X, Q, indptr, indices, sizes, ridges, distances):
     """Ridge residuals of queries by several numbers ``sizes[i]`` of their nearest neighbours.
 
@@ -170,7 +170,7 @@ def soft_plane_distances(start, stop, X, Q, indptr, indices, sizes, ridges, dist
             distances[i, at] = np.sqrt(left) * unit
 
 
-@njit(cache=True, nogil=True)
+@njit
 def soft_residual(products, toward, square, ridge):
     """``min_w |x - m - Z'w|^2 + penalty |w|^2`` from inner products about any origin.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from outsample._kernels.compiling import njit
 from outsample._kernels.gls import place_on_coincident
 from outsample._kernels.linear_algebra import cholesky_solve
 from outsample._kernels.tangent import fill_design, polynomial_terms, tangent_coordinates
@@ -18,7 +18,7 @@ LEAST_RESIDUAL = 1e-6
 RIDGE = 1e-11
 
 
-@njit(cache=True, nogil=True)
+@njit
 def add_blocks(
     design, weights, sigma, first, axes, rows, per_point, i, least, errors, total, right
 ):
@@ -45,7 +45,7 @@ def add_blocks(
                         total[u * d + b, v * d + c] += design[j, u] * design[j, v] * block[b, c]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def add_isotropic(design, weights, sigma, first, least, total):
     """Weighted Gram matrix (p x p) of the design, shared by all columns of the images."""
     k, p = design.shape
@@ -57,7 +57,7 @@ def add_isotropic(design, weights, sigma, first, least, total):
                 total[u, v] += weight * design[j, u] * design[j, v]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def fit_polynomial(design, weights, sigma, first, axes, rows, per_point, i, images, coefficients):
     """Coefficients (p, d) of the weighted fit of images (k, d); False if it has none."""
     k, p = design.shape
@@ -91,7 +91,9 @@ def fit_polynomial(design, weights, sigma, first, axes, rows, per_point, i, imag
                 coefficients[u, a] = right[u * d + a]
         return True
     for a in range(d):
-        work[:] = total
+        for u in range(p):
+            for v in range(p):
+                work[u, v] = total[u, v]
         right[:] = 0.0
         for j in range(k):
             weight = weights[j] * (least / sigma[first + j, 0]) ** 2
@@ -104,7 +106,7 @@ def fit_polynomial(design, weights, sigma, first, axes, rows, per_point, i, imag
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit
 def reweight(design, coefficients, images, sigma, first, axes, rows, per_point, i, taper, weights):
     """Weights of the absolute loss: the taper over the Mahalanobis length of each residual."""
     k, p = design.shape
@@ -134,7 +136,7 @@ def reweight(design, coefficients, images, sigma, first, axes, rows, per_point, 
         weights[j] = taper[j] / length if largest > 0.0 else taper[j]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def solve_polynomial(
     start, stop, X, Q, Y, indptr, indices, distances, sigma, axes, per_point, reach, order,
     tangent_dim, absolute, coordinates,
@@ -176,7 +178,9 @@ def solve_polynomial(
             design = np.empty((k, p))
             fill_design(T, degree, design)
             coefficients = np.zeros((p, d))
-            weights = taper.copy()
+            weights = np.empty(k)
+            for j in range(k):
+                weights[j] = taper[j]
             sound = fit_polynomial(
                 design, weights, sigma, first, axes, rows, per_point, i, images, coefficients
             )
@@ -185,7 +189,10 @@ def solve_polynomial(
             degree -= 1
         errors = np.empty((k, d))
         change = np.zeros((p, d))
-        size = np.abs(images).max()
+        size = 0.0
+        for j in range(k):
+            for a in range(d):
+                size = max(size, abs(images[j, a]))
         for _ in range(ITERATIONS if absolute else 0):
             reweight(
                 design, coefficients, images, sigma, first, axes, rows, per_point, i, taper, weights
@@ -200,8 +207,12 @@ def solve_polynomial(
                 design, weights, sigma, first, axes, rows, per_point, i, errors, change
             ):
                 break
-            coefficients += change
-            if np.abs(change[0]).max() <= TOLERANCE * size:
+            moved = 0.0
+            for a in range(d):
+                moved = max(moved, abs(change[0, a]))
+                for u in range(p):
+                    coefficients[u, a] += change[u, a]
+            if moved <= TOLERANCE * size:
                 break
         for a in range(d):
             out[a] = Y[rows[0], a] + coefficients[0, a]

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from outsample._kernels.compiling import njit
 from outsample._kernels.search import row_distance
 
 # Weights below exp(-36), about 2e-16 of the largest in their row, are left out.
 LEAST_EXPONENT = 36.0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def pyramid(start, stop, X, n, Q, roots, residuals, values):
     """Eq. 7.6 with weights that sum to one at the query, all levels from one set of distances.
 

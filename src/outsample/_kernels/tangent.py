@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
 
+from outsample._kernels.compiling import njit
 from outsample._kernels.linear_algebra import symmetric_eigen
 
 
-@njit(cache=True, nogil=True)
+@njit
 def tangent_frame(X, x, rows, apart, reach, V):
     """Leading principal directions (t, D) of the nearest neighbours, by local PCA.
 
@@ -62,7 +63,8 @@ def tangent_frame(X, x, rows, apart, reach, V):
         if products[b, b] <= 1e-24 * products[0, 0]:
             continue
         if D <= m:
-            V[b] = vectors[:, b]
+            for a in range(D):
+                V[b, a] = vectors[a, b]
         else:
             root = np.sqrt(products[b, b])
             for j in range(m):
@@ -70,7 +72,7 @@ def tangent_frame(X, x, rows, apart, reach, V):
                     V[b, a] += cloud[j, a] * (vectors[j, b] / root)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def tangent_coordinates(X, x, rows, apart, reach, T):
     """Coordinates (k, t) of the neighbours relative to the query in the local PCA plane.
 
@@ -118,7 +120,7 @@ def compile_tangent_of(X, Q, i, rows, apart, reach, T):
     return dense
 
 
-@njit(cache=True, nogil=True)
+@njit
 def polynomial_terms(order, t):
     """Count the monomials of degree at most ``order`` in t variables."""
     if order == 0:
@@ -126,7 +128,7 @@ def polynomial_terms(order, t):
     return 1 + t if order == 1 else 1 + t + t * (t + 1) // 2
 
 
-@njit(cache=True, nogil=True)
+@njit
 def fill_design(T, order, design):
     """Monomials of the tangent coordinates, the constant first: at the query only it is 1."""
     k, t = T.shape

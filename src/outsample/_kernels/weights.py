@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from outsample._kernels.compiling import njit
 
 # A deviation this many times the smallest one carries no weight that a double could show.
 WEIGHTLESS = 1e150
@@ -20,7 +21,7 @@ LEAST = 1e-150
 LEAST_IN_BLOCK = 1e-6
 
 
-@njit(cache=True, nogil=True)
+@njit
 def smallest_positive(values):
     """Return the smallest value above 0, or 0 if there is none."""
     smallest = np.inf
@@ -30,7 +31,7 @@ def smallest_positive(values):
     return smallest if smallest < np.inf else 0.0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def isotropic_sigma(start, stop, indptr, deviations, power, sigma, exponent):
     """Deviations to a power, the same in every direction: Eq. 4.3 for distances to the power 1."""
     for i in range(start, stop):
@@ -51,7 +52,7 @@ def isotropic_sigma(start, stop, indptr, deviations, power, sigma, exponent):
                 sigma[j, 0] = scale * ratio**power if heavy else WEIGHTLESS
 
 
-@njit(cache=True, nogil=True)
+@njit
 def gaussian_sigma(start, stop, indptr, distances, length, sigma, exponent):
     """Deviations ``r exp((r^2 - nearest^2) / (2 length^2))``, the nearest above 0."""
     for i in range(start, stop):
@@ -70,7 +71,7 @@ def gaussian_sigma(start, stop, indptr, distances, length, sigma, exponent):
             sigma[j, 0] = scale * min(ratio * math.exp(min(half, 345.0)), WEIGHTLESS)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def tangent_sigma(
     start, stop, indptr, indices, distances, spread, per_point, curvature, sigma, exponent
 ):
@@ -111,7 +112,7 @@ def tangent_sigma(
                     sigma[j, a] = max(sigma[j, a], LEAST_IN_BLOCK * top)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def split_sigma(start, stop, indptr, distances, tangent_dim, curvature, sigma, exponent):
     """Deviations of Section 4.2: ``r`` along the tangent axes, ``(r / c)^2`` across them."""
     for i in range(start, stop):

@@ -62,8 +62,9 @@ class NoveltyModel:
             for name, values in self.training.distances._asdict().items()
         }
         if self.model is not None:
-            weights = self.model.fitted.weights(left_out.near)
-            known |= self._disagreement(Solved(left_out.near, weights, left_out.coordinates))
+            alone = self.model.left_out(left_out.rows)
+            weights = self.model.fitted.weights(alone)
+            known |= self._disagreement(Solved(alone, weights, left_out.coordinates))
         known = {name: np.sort(values) for name, values in known.items()}
         found = []
         for rows in self.search.batches(X):

@@ -111,7 +111,7 @@ class PCAExtension(MapExtension):
     manifold_dim_ : int
         Dimension of the planes of ``Placement.off_manifold``, by local PCA of the points.
     left_out_ : LeftOut
-        A sample of training points, with their neighbours and where these place them.
+        A sample of training rows, and where the others place them.
     n_features_in_ : int
         D.
 

@@ -70,12 +70,14 @@ class Copies(NamedTuple):
     """Rows that have copies, left out: which points they are, and the errors of the copies' mean.
 
     ``points`` (c,) are among the distinct ones, ``images`` (c, d) the means without the row,
-    ``errors`` (c,) their distances from its own; ``share`` is that of such rows among all.
+    ``errors`` (c,) their distances from its own; ``has_copies`` (m,) tells such points, ``share``
+    is that of their rows among all.
     """
 
     points: np.ndarray
     images: np.ndarray
     errors: np.ndarray
+    has_copies: np.ndarray
     share: float
 
 
@@ -88,7 +90,8 @@ def left_out_copies(distinct: Distinct, Y: np.ndarray, most: int = 1000) -> Copi
     rows = rows[np.random.default_rng(0).permutation(len(rows))[:most]]
     groups, means = distinct.groups[rows], distinct.means(Y)
     away = (means[groups] - Y[rows]) * (counts[rows] / np.maximum(counts[rows] - 1, 1))[:, None]
-    return Copies(groups, Y[rows] + away, np.linalg.norm(away, axis=1), share)
+    errors = np.linalg.norm(away, axis=1)
+    return Copies(groups, Y[rows] + away, errors, distinct.counts > 1, share)
 
 
 def _same(X: Points, first: np.ndarray) -> bool:

@@ -66,9 +66,16 @@ class NeighborIndex:
         self._backend = INDEXES[self.kind](normalised)
 
     def __getstate__(self) -> dict[str, Any]:
+        """Return what cannot be made again from the points: a backend holds them once more."""
         state = vars(self).copy()
-        state.pop("rows_searched", None)
+        for name in ("rows_searched", "rows", "_backend"):
+            state.pop(name, None)
         return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.rows = kernel_rows(self.X)
+        self._backend = INDEXES[self.kind](self.X * self.scale)
 
     def _fastest(self, normalised: Points) -> str:
         """Name the quicker backend, by rule or by a trial on a few training rows."""

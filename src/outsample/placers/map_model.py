@@ -65,6 +65,11 @@ class MapModel(NamedTuple):
         weights = self.fitted.weights(near)
         return Solved(near, weights, self.fitted.place(X, near, weights))
 
+    def left_out(self, rows: np.ndarray) -> Neighborhoods:
+        """Neighbourhoods of training rows without themselves, as `race.leave_out` had them."""
+        k = self.fitted.placer.n_neighbors or min(len(self.judge.Y) - 1, UNIT_NEIGHBOR)
+        return self.search.around(self.search.index.X[rows], k, rows)
+
     def judged(self, X: Points, solved: Solved, dtype: np.dtype) -> Placement:
         """How far to trust what `solve` found."""
         near, weights, coordinates = solved
@@ -77,6 +82,7 @@ def learn(
     """Choose a placer and calibrate its judge; a ``lipschitz`` of None is estimated."""
     chosen = choose(problem, given)
     rows, around, coordinates = chosen.left_out
+    assert around is not None
     Y, near, n_jobs = problem.Y, around.near, problem.n_jobs
     # Never of fewer rows than these, and one more for the row itself.
     k = 1 + max(min(chosen.fitted.placer.n_neighbors or WIDE, WIDE), LIPSCHITZ_NEIGHBORS)
@@ -85,7 +91,7 @@ def learn(
     spread = image_spread(Y, near, coordinates, n_jobs)
     nearest = near.distances[near.indptr[:-1]]
     if copies.share > 0:  # rows with copies see these: as many of them as there are among all
-        alone = ~np.isin(rows, copies.points)
+        alone = ~copies.has_copies[rows]
         part = min(copies.share / max(1 - copies.share, 1e-9) * alone.sum(), len(copies.errors))
         some = slice(max(int(np.ceil(part)), 1))
         beside = problem.nearest(copies.points[some], SPREAD_NEIGHBORS)
@@ -96,4 +102,6 @@ def learn(
     bars = calibrated_bars(errors, spread, nearest, slopes, widest)
     slope = float(slopes.max()) if lipschitz is None else lipschitz
     judge = Judge(problem.X, Y, bars, slope, problem.dimension)
+    # Neighbourhoods are not kept: with a wide radius each of them holds every training point.
+    chosen = chosen._replace(left_out=chosen.left_out._replace(near=None))
     return MapModel(problem.search, chosen.fitted, judge, n_jobs), chosen

@@ -66,10 +66,10 @@ class Trial(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """Training rows (s,), their neighbourhoods, and where the others place them (s, d)."""
+    """Training rows (s,), their neighbourhoods if kept, and where the others place them (s, d)."""
 
     rows: np.ndarray
-    near: Neighborhoods
+    near: Neighborhoods | None
     coordinates: np.ndarray
 
 

@@ -1,0 +1,135 @@
+"""Importing and the first use: where nothing can be written, what is said, what is compiled."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+import outsample
+from cold_start import FIXED, cold_start
+from outsample._kernels import compiling
+
+ALL = "import outsample\nfor name in outsample.__all__: getattr(outsample, name)\n"
+COMPILE = """
+import numpy as np
+from outsample._kernels.linear_algebra import cholesky_solve
+b = np.ones(2)
+assert cholesky_solve(np.eye(2), b) and (b == 1).all()
+"""
+# A path below a file cannot be made by anybody, not even by root, whom permissions do not stop.
+NOWHERE = os.devnull + "/nowhere"
+
+
+@pytest.fixture
+def read_only(tmp_path):
+    """A copy of the package that takes no compiled code, and the environment to run it in."""
+    package = tmp_path / "site" / "outsample"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(outsample.__file__).parent, package, ignore=ignored)
+    (package / "_kernels" / "__pycache__").touch()  # a file where the folder would be
+    environment = {
+        **os.environ, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1",
+        "HOME": NOWHERE, "XDG_CACHE_HOME": NOWHERE, "TMPDIR": str(tmp_path),
+    }  # fmt: skip
+    environment.pop("NUMBA_CACHE_DIR", None)
+    return environment
+
+
+def run(program, environment):
+    """Standard error of a program that must succeed."""
+    command = [sys.executable, "-W", "always", "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def test_where_nothing_else_can_be_written_the_temporary_folder_keeps_compiled_code(
+    read_only, tmp_path
+):
+    said = run(ALL + COMPILE, read_only)
+    assert said.count("NUMBA_CACHE_DIR") == 1
+    assert str(tmp_path / "outsample-") in said
+    assert said.count("is compiling for its first use") == 1
+    (folder,) = tmp_path.glob("outsample-*")
+    assert list(folder.rglob("*.nbc"))
+    if os.name == "posix":
+        assert folder.stat().st_mode & 0o077 == 0
+    said = run(ALL + COMPILE, read_only)
+    assert said.count("NUMBA_CACHE_DIR") == 1
+    assert "is compiling" not in said
+
+
+def test_without_a_temporary_folder_nothing_is_kept(read_only, tmp_path):
+    program = f"import tempfile\ntempfile.tempdir = {NOWHERE!r}\n" + ALL + COMPILE
+    said = run(program, read_only)
+    assert said.count("NUMBA_CACHE_DIR") == 1
+    assert said.count("every process") == 1
+    assert "nothing is kept" in said
+    assert not list(tmp_path.rglob("*.nbc"))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="temporary files are the user's own elsewhere")
+def test_a_folder_that_others_can_write_is_not_trusted(monkeypatch, tmp_path):
+    monkeypatch.setattr(compiling.tempfile, "tempdir", str(tmp_path))
+    folder = Path(compiling.private_folder())
+    assert compiling.private_folder() == str(folder)
+    folder.chmod(0o770)
+    with pytest.raises(PermissionError, match="somebody else"):
+        compiling.private_folder()
+    folder.rmdir()
+    folder.symlink_to(tmp_path)
+    with pytest.raises(PermissionError):
+        compiling.private_folder()
+
+
+def test_a_full_disk_costs_no_answer(read_only, tmp_path):
+    full = "raise OSError(28, 'No space left on device')"
+    program = f"""
+from numba.core.caching import IndexDataCacheFile
+def save(self, key, data):
+    {full}
+IndexDataCacheFile.save = save
+"""
+    environment = read_only | {"NUMBA_CACHE_DIR": str(tmp_path / "given")}
+    said = run(program + ALL + COMPILE, environment)
+    assert said.count("No space left") == 1
+
+
+def test_code_of_another_version_of_a_kernel_is_not_used(read_only, tmp_path):
+    environment = read_only | {"NUMBA_CACHE_DIR": str(tmp_path / "given")}
+    assert "is compiling" in run(COMPILE, environment)
+    assert run(COMPILE, environment) == ""
+    (search,) = tmp_path.rglob("_kernels/search.py")
+    search.write_text(search.read_text() + "\n# changed\n")
+    assert "is compiling" in run(COMPILE, environment)
+
+
+def test_a_notice_is_a_line_on_a_terminal_and_a_warning_elsewhere(monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", screen)
+    notice = compiling.Notice()
+    with pytest.warns(UserWarning, match="outsample is busy"):
+        notice.say("is busy", terminal=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        notice.say("is busy", terminal=True)
+        monkeypatch.setattr(screen, "isatty", lambda: True, raising=False)
+        compiling.Notice().say("is busy", terminal=True)
+    assert screen.getvalue() == "outsample: is busy\n"
+
+
+def test_a_first_fit_compiles_what_it_uses_and_once(tmp_path):
+    cold = cold_start(tmp_path, **FIXED)
+    print(cold)
+    files = {name.partition(".")[0] for name in cold["kernels"]}
+    assert files <= {"bounds", "frames", "gls", "linear_algebra", "search", "weights"}
+    assert set(cold["kernels"].values()) == {1}
+    # Seconds of the processor: others may be using it too.
+    assert sum(cold["cpu"][step] for step in ("import", "fit", "transform")) <= 12
