@@ -16,6 +16,8 @@ from outsample.points import Points, largest_entry
 
 # Beyond this, differences and distances could leave the range of a double.
 LARGEST_VALUE = 1e300
+# The largest image of a map is no larger than this, nor smaller than one over it, for float32.
+FLOAT32_MAP = 1e18
 FLOATS = [np.float64, np.float32]
 
 
@@ -47,6 +49,12 @@ def check_queries(estimator: BaseEstimator, X: Any) -> tuple[Points, np.dtype]:
     checked = _validated(estimator, X=X, reset=False)
     _check_size("X", checked)
     return _float64(checked, copy=False), checked.dtype
+
+
+def fits_float32(Y: np.ndarray) -> bool:
+    """Whether float32 can answer for a map: its answers may be larger and finer than its images."""
+    largest = largest_entry(Y)
+    return largest == 0 or 1 / FLOAT32_MAP <= largest <= FLOAT32_MAP
 
 
 def check_number(
@@ -102,7 +110,8 @@ def check_choice(name: str, value: Any, allowed: Collection[Any]) -> None:
 def _validated(estimator: BaseEstimator, **arguments: Any) -> Any:
     """Arrays checked by scikit-learn, which also notes or compares the columns."""
     try:
-        return validate_data(estimator, accept_sparse="csr", dtype=FLOATS, **arguments)
+        with np.errstate(invalid="ignore"):  # of sums by which scikit-learn looks for NaN
+            return validate_data(estimator, accept_sparse="csr", dtype=FLOATS, **arguments)
     except ValueError as error:
         raise _located(error, arguments) from None
 

@@ -152,14 +152,16 @@ class Extended(
         return self.n_components_
 
     def _checked(self, X: Any) -> np.ndarray:
-        return validate_data(self, X, reset=False, **INPUT)
+        with np.errstate(invalid="ignore"):  # of sums by which scikit-learn looks for NaN
+            return validate_data(self, X, reset=False, **INPUT)
 
     def _embed(self, X: Any, y: Any) -> np.ndarray:
         if not hasattr(self.embedding, "fit_transform"):
             raise TypeError(
                 f"embedding is {self.embedding!r}, but must be an estimator with fit_transform."
             )
-        X = validate_data(self, X, ensure_min_samples=2, **INPUT)
+        with np.errstate(invalid="ignore"):
+            X = validate_data(self, X, ensure_min_samples=2, **INPUT)
         self.embedding_ = clone(self.embedding)
         Y = np.asarray(self.embedding_.fit_transform(X, y))
         if Y.ndim != 2 or len(Y) != X.shape[0] or not np.isfinite(Y).all():

@@ -208,6 +208,7 @@ class NoveltyDetector(OutlierScores):
             raise ValueError("There is no map to place points into: give fit the images as well.")
         Q, dtype = check_queries(self, X)
         if self._map is not None:
+            dtype = self._core._answer_type(dtype)
             return self.model_.place(self._in_metric(Q), self._map, self.scores_, dtype)
         placed = self.extension_.place(Q.astype(dtype, copy=False))
         scores = self.model_.abnormality(self._in_metric(Q))

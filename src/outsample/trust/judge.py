@@ -10,7 +10,7 @@ from outsample.points import Points
 from outsample.records import Neighbors, Placement, Weights
 from outsample.trust.bounds import certificates, lipschitz_estimates
 from outsample.trust.disagreement import disagreement
-from outsample.trust.error_bars import ErrorBars, calibrated_bars, image_spread
+from outsample.trust.error_bars import ErrorBars, calibrated_bars, image_spread, lengths
 from outsample.trust.planes import plane_distances
 
 
@@ -68,9 +68,9 @@ def calibrated_judge(
     largest slope seen there.
     """
     slopes = lipschitz_estimates(Y, rows, close, n_jobs)
-    errors = np.linalg.norm(coordinates - Y[rows], axis=1)
+    errors = lengths(coordinates - Y[rows])
     spread = image_spread(Y, near, coordinates, n_jobs)
     nearest = near.distances[near.indptr[:-1]]
-    widest = float(np.linalg.norm(np.ptp(Y, axis=0)))
+    widest = float(lengths(np.ptp(Y, axis=0)[None])[0])
     bars = calibrated_bars(errors, spread, nearest, slopes, widest)
     return Judge(X, Y, bars, float(slopes.max() if lipschitz is None else lipschitz), manifold_dim)
