@@ -145,3 +145,20 @@ def test_eigenfunctions_of_the_circle_are_extended_off_the_samples():
         expected = np.column_stack([np.cos(order * new), np.sin(order * new)]) @ turn
         np.testing.assert_allclose(maps.transform(circle(new))[:, pair], expected, atol=1e-8)
     assert iv(1, 2 / 0.3) / iv(0, 2 / 0.3) == pytest.approx(maps.eigenvalues_[0])
+
+
+@pytest.mark.filterwarnings("ignore:The kernel falls into")
+@pytest.mark.parametrize(
+    "parameters",
+    [{"n_components": 2}, {"n_components": 3}, {"n_components": 2, "n_neighbors": 10}],
+    ids=str,
+)
+def test_heavy_tails_get_as_many_columns_as_asked(parameters):
+    """Eigenvalues that cluster at 1, of which LAPACK's solver for a part finds too few."""
+    for seed in range(300):
+        X = np.exp(3 * np.random.default_rng(seed).normal(size=(100, 3)))
+        maps = DiffusionMaps(**parameters).fit(X)
+        shape = (100, parameters["n_components"])
+        assert maps.embedding_.shape == maps.transform(X).shape == shape, seed
+        assert np.isfinite(maps.embedding_).all(), seed
+        assert len(maps.eigenvalues_) == parameters["n_components"], seed

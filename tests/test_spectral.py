@@ -124,3 +124,23 @@ def test_groups_far_apart_have_eigenvalues_all_alike():
     X = np.column_stack([centers, np.zeros(1200)]) + rng.normal(size=(1200, 2))
     Y = DiffusionMaps(n_components=3, bandwidth=1.0).fit_transform(X)
     assert Y.shape == (1200, 3) and np.isfinite(Y).all()
+
+
+@pytest.mark.parametrize("fault", ["raises", "finds too few"])
+def test_a_part_of_the_spectrum_comes_from_the_full_solver_where_need_be(fault, monkeypatch):
+    S = np.diag(np.arange(1.0, 7.0))
+    solver = spectral.eigh
+
+    def faulty(S, driver=None, eigvals_only=False, **subset):
+        if driver == "ev":
+            return solver(S, driver=driver, **subset)
+        if fault == "raises":
+            raise np.linalg.LinAlgError("Internal Error.")
+        return np.empty(0) if eigvals_only else (np.array([6.0]), np.eye(6)[:, 5:])
+
+    monkeypatch.setattr(spectral, "eigh", faulty)
+    values, vectors = spectral.leading_eigenpairs(S, 3)
+    np.testing.assert_allclose(values, [6, 5, 4])
+    np.testing.assert_allclose(vectors, np.eye(6)[:, [5, 4, 3]])
+    np.testing.assert_allclose(spectral.eigenpairs_above(S, 2.5)[0], [6, 5, 4, 3])
+    assert spectral.nth_eigenvalue(S, 1) == 5

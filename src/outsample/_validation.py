@@ -20,6 +20,8 @@ from outsample.points import Points, largest_entry
 
 # Beyond this, differences and distances could leave the range of a double.
 LARGEST_VALUE = 1e300
+# The largest image of a map is no larger than this, nor smaller than one over it, for float32.
+FLOAT32_MAP = 1e18
 FLOATS = [np.float64, np.float32]
 GENERATORS = (np.random.RandomState, np.random.Generator)
 
@@ -81,6 +83,12 @@ def check_images(Y: Any, shape: tuple[int, int]) -> np.ndarray:
         raise ValueError(f"y has {Y.shape[1]} columns, but the map has {shape[1]}.")
     _check_size("y", Y)
     return Y
+
+
+def fits_float32(Y: np.ndarray) -> bool:
+    """Whether float32 can answer for a map: its answers may be larger and finer than its images."""
+    largest = largest_entry(Y)
+    return largest == 0 or 1 / FLOAT32_MAP <= largest <= FLOAT32_MAP
 
 
 def check_number(
@@ -159,7 +167,8 @@ def _validated(estimator: BaseEstimator, **arguments: Any) -> Any:
     Whether X is sparse is noted in ``fit``; later points are converted to that.
     """
     with _told_where({name: arguments[name] for name in ("X", "y") if name in arguments}):
-        checked = validate_data(estimator, accept_sparse="csr", dtype=FLOATS, **arguments)
+        with np.errstate(invalid="ignore"):  # of sums by which scikit-learn looks for NaN
+            checked = validate_data(estimator, accept_sparse="csr", dtype=FLOATS, **arguments)
     if arguments.get("reset", True):
         X = checked[0] if "y" in arguments else checked
         estimator._fitted_sparse = sparse.issparse(X)

@@ -42,6 +42,6 @@ def image_frames(start, stop, Y, indptr, indices, lengths, axes, spread):
         for a in range(d):
             if lengths[i] > 0.0:
                 root = np.sqrt(max(covariance[a, a], 0.0))
-                spread[i, a] = min(root * (size / lengths[i]), 1e300)
+                spread[i, a] = min(root * min(size / lengths[i], 1e300), 1e300)
             else:
                 spread[i, a] = 0.0

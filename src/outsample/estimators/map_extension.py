@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from outsample._parallel import one_blas_thread
-from outsample._validation import check_images, check_queries, check_training
+from outsample._validation import check_images, check_queries, check_training, fits_float32
 from outsample.points import Points, map_size, relative_error
 
 
@@ -44,6 +44,7 @@ class MapExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._check_parameters()
         X, Y = check_training(self, X, y)
         self._n_features_out, self._map_size = Y.shape[1], map_size(Y)
+        self._map_fits_float32 = fits_float32(Y)
         with one_blas_thread:
             self._learn(X, Y)
         return self
@@ -59,11 +60,16 @@ class MapExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Returns
         -------
         ndarray of shape (q, d)
-            float32 for float32 points, else float64.
+            float32 for float32 points if the largest image is between 1e-18 and 1e18 in size
+            (or all are 0), else float64.
         """
         check_is_fitted(self)
         X, dtype = check_queries(self, X)
-        return self._extend(X).astype(dtype, copy=False)
+        return self._extend(X).astype(self._answer_type(dtype), copy=False)
+
+    def _answer_type(self, dtype: np.dtype) -> np.dtype:
+        """Type to answer in: that of the queries, float64 where float32 cannot hold the map."""
+        return dtype if self._map_fits_float32 else np.dtype(np.float64)
 
     def score(self, X: Any, y: Any) -> float:
         """Return minus the mean error: the higher, the better; 0 is perfect.

@@ -222,6 +222,7 @@ class NoveltyDetector(OutlierScores):
             )
         Q, dtype = check_queries(self, X)
         if self._map is not None:
+            dtype = self._core._answer_type(dtype)
             return self.model_.place(self._in_metric(Q), self._map, self.scores_, dtype)
         placed = self.extension_.place(Q.astype(dtype, copy=False))
         scores = self.model_.abnormality(self._in_metric(Q))

@@ -218,7 +218,7 @@ class PCAExtension(MapExtension):
         """
         check_is_fitted(self)
         X, dtype = check_queries(self, X)
-        return self.model_.place(in_metric(X, self.metric), dtype)
+        return self.model_.place(in_metric(X, self.metric), self._answer_type(dtype))
 
     @property
     def index_(self) -> NeighborIndex:

@@ -230,5 +230,6 @@ class LaplacianPyramids(MapExtension):
 
 def _scales(top: float, ratio: float, finest: float, most: int) -> np.ndarray:
     """``top / ratio^l`` down to the finest, at least one."""
+    finest = max(finest, top * 1e-300)  # else their quotient may be beyond a double
     count = 1 + int(np.log(top / finest) / np.log(ratio))
     return top / ratio ** np.arange(min(count, most))

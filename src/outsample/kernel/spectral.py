@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import eigh
+from scipy.linalg import LinAlgError, eigh
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from outsample._kernels import affinity as kernels
@@ -84,7 +84,7 @@ def leading_eigenpairs(S: Any, count: int) -> tuple[np.ndarray, np.ndarray]:
                 "separate groups. Give a larger bandwidth or more n_neighbors."
             )
         dense = S.toarray() if sparse.issparse(S) else S
-        found = eigh(dense, subset_by_index=(n - count, n - 1), check_finite=False)
+        found = _numbered(dense, n - count, n - 1)
     values, vectors = found
     order = np.argsort(-values, kind="stable")
     return values[order], fixed_signs(vectors[:, order])
@@ -103,13 +103,10 @@ def _by_lanczos(S: Any, count: int) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def eigenpairs_above(S: np.ndarray, condition: float) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues (m,) above the largest over ``condition``, falling, and eigenvectors (n, m).
-
-    The matrix is overwritten.
-    """
+    """Eigenvalues (m,) above the largest over ``condition``, falling, and eigenvectors (n, m)."""
     # A Rayleigh quotient is no more than the largest eigenvalue, so nothing is missed.
     least = max(float(S.sum()) / len(S) / condition, np.finfo(float).tiny)
-    values, vectors = eigh(S, subset_by_value=(least, np.inf), overwrite_a=True, check_finite=False)
+    values, vectors = _above(S, least)
     kept = values > values[-1] / condition
     return values[kept][::-1], vectors[:, kept][:, ::-1]
 
@@ -117,7 +114,49 @@ def eigenpairs_above(S: np.ndarray, condition: float) -> tuple[np.ndarray, np.nd
 def nth_eigenvalue(S: np.ndarray, n: int) -> float:
     """Eigenvalue number n of a symmetric matrix, the largest being number 0."""
     at = S.shape[0] - 1 - n
-    return float(eigh(S, eigvals_only=True, subset_by_index=(at, at), check_finite=False)[0])
+    try:
+        found = eigh(S, eigvals_only=True, subset_by_index=(at, at), check_finite=False)
+    except LinAlgError:
+        found = np.empty(0)
+    if not len(found):
+        found = _all(S)[0][at:]
+    return float(found[0])
+
+
+def _numbered(S: np.ndarray, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenpairs of the numbers from first to last, counted from the least eigenvalue."""
+    try:
+        found = eigh(S, subset_by_index=(first, last), check_finite=False)
+    except LinAlgError:
+        found = np.empty(0), np.empty((len(S), 0))
+    if len(found[0]) == last - first + 1:
+        return found
+    values, vectors = _all(S)
+    return values[first : last + 1], vectors[:, first : last + 1]
+
+
+def _above(S: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenpairs with eigenvalues above the least, rising, of a matrix with none much below 0."""
+    try:
+        found = eigh(S, subset_by_value=(least, np.inf), check_finite=False)
+    except LinAlgError:
+        found = np.empty(0), np.empty((len(S), 0))
+    # The eigenvalues sum to the trace, so those left out would be too large together.
+    left = float(np.trace(S) - found[0].sum())
+    rounding = len(S) * np.finfo(float).eps * float(np.trace(S))
+    if len(found[0]) and left <= least * (len(S) - len(found[0])) + rounding:
+        return found
+    values, vectors = _all(S)
+    return values[values > least], vectors[:, values > least]
+
+
+def _all(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Every eigenpair, rising, by the QR iteration.
+
+    LAPACK's quicker solver for a part of them can fail, or find fewer than asked for, where
+    eigenvalues cluster, as those of a kernel in many separate parts do.
+    """
+    return eigh(S, driver="ev", check_finite=False)
 
 
 def solve_in(values: np.ndarray, vectors: np.ndarray, f: np.ndarray) -> np.ndarray:

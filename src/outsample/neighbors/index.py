@@ -60,7 +60,7 @@ class NeighborIndex:
         self.n_jobs = n_jobs
         largest = largest_entry(self.X)
         # A power of two scales without rounding.
-        self.scale = 2.0 ** -np.frexp(largest)[1] if largest > 0 else 1.0
+        self.scale = float(2.0 ** min(-np.frexp(largest)[1], 1000)) if largest > 0 else 1.0
         normalised = self.X * self.scale
         self.kind = self._fastest(normalised) if kind == "auto" else kind
         self._backend = INDEXES[self.kind](normalised)
@@ -135,9 +135,9 @@ class NeighborIndex:
         distances: np.ndarray,
     ) -> np.ndarray:
         """Settle the rows that ``width`` candidates settle; return the others."""
+        near = largest_in_rows(Q[rows]) < FAR_AWAY / self.scale
+        rows, beyond = rows[near], rows[~near]
         asked = Q[rows] * self.scale
-        near = largest_in_rows(asked) < FAR_AWAY
-        rows, beyond, asked = rows[near], rows[~near], asked[near]
         if not len(rows):
             return beyond
         found = self._backend.query(asked, width, self.n_jobs).astype(np.int64)

@@ -87,7 +87,7 @@ def ambient_dimension(X: Points, near: Neighbors) -> int:
 
 def _spread(rows: Points) -> np.ndarray:
     """Root eigenvalues of a sparse neighbourhood, from its inner products."""
-    rows = rows / (abs(rows).max() or 1.0)
+    rows.data /= abs(rows).max() or 1.0  # the inverse may be beyond a double
     products = (rows @ rows.T).toarray()
     products -= products.mean(axis=0)
     products -= products.mean(axis=1, keepdims=True)

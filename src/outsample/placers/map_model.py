@@ -18,7 +18,7 @@ from outsample.placers.race import Chosen, choose
 from outsample.points import Points
 from outsample.records import Placement, Weights
 from outsample.trust.bounds import lipschitz_estimates
-from outsample.trust.error_bars import SPREAD_NEIGHBORS, calibrated_bars, image_spread
+from outsample.trust.error_bars import SPREAD_NEIGHBORS, calibrated_bars, image_spread, lengths
 from outsample.trust.judge import Judge
 
 # The Lipschitz constant looks at no fewer neighbours than this.
@@ -87,7 +87,7 @@ def learn(
     # Never of fewer rows than these, and one more for the row itself.
     k = 1 + max(min(chosen.fitted.placer.n_neighbors or WIDE, WIDE), LIPSCHITZ_NEIGHBORS)
     slopes = lipschitz_estimates(Y, rows, problem.nearest(rows, k), n_jobs)
-    errors = np.linalg.norm(coordinates - Y[rows], axis=1)
+    errors = lengths(coordinates - Y[rows])
     spread = image_spread(Y, near, coordinates, n_jobs)
     nearest = near.distances[near.indptr[:-1]]
     if copies.share > 0:  # rows with copies see these: as many of them as there are among all
@@ -98,7 +98,7 @@ def learn(
         errors = np.r_[errors[alone], copies.errors[some]]
         spread = np.r_[spread[alone], image_spread(Y, beside, copies.images[some], n_jobs)]
         nearest = np.r_[nearest[alone], np.zeros(len(errors) - alone.sum())]
-    widest = float(np.linalg.norm(np.ptp(Y, axis=0)))
+    widest = float(lengths(np.ptp(Y, axis=0)[None])[0])
     bars = calibrated_bars(errors, spread, nearest, slopes, widest)
     slope = float(slopes.max()) if lipschitz is None else lipschitz
     judge = Judge(problem.X, Y, bars, slope, problem.dimension)

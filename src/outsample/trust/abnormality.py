@@ -127,7 +127,7 @@ def training_scores(
     farthest = max(float(apart.max()), FLOOR * unit)
     ball = np.inf if radius is None else radius
     reach = _diameter(index.X) + (radius or 0.0)
-    full_ball = highest + 1.0 + float(np.log(max(reach / farthest, 1.0)))
+    full_ball = highest + 1.0 + float(np.log(max(_times(reach, farthest), 1.0)))
     known = TrainingScores(
         distances, counts, logs, raw, unit, farthest, middle, highest, ball, full_ball
     )
@@ -152,7 +152,13 @@ def _diameter(X: Points) -> float:
 
 def mean_logs(distances: Distances, unit: float) -> np.ndarray:
     """Mean logarithm (q,) of the two distances, in units of the typical nearest one."""
-    return np.mean([np.log(np.maximum(apart / unit, FLOOR)) for apart in distances], axis=0)
+    return np.mean([np.log(np.maximum(_times(apart, unit), FLOOR)) for apart in distances], axis=0)
+
+
+def _times(apart: np.ndarray | float, unit: float) -> np.ndarray:
+    """How many units distances are; the largest double stands for anything beyond it."""
+    with np.errstate(over="ignore"):
+        return np.minimum(apart / unit, np.finfo(np.float64).max)
 
 
 def abnormality(known: TrainingScores, distances: Distances, near: Neighbors) -> np.ndarray:
@@ -172,7 +178,7 @@ def _score(
     raw = mean_logs(distances, known.unit) - LOCAL_SHARE * local
     beyond = np.maximum(raw - known.highest, 0.0)
     raw = np.where(beyond > 0, known.highest - np.expm1(-beyond), raw)
-    times = distances.nearest_distance / known.farthest
+    times = _times(distances.nearest_distance, known.farthest)
     far = known.highest + 1.0 + np.log(np.maximum(times, 1.0))
     score = np.where(times > 1.0, far, raw)
     empty = known.full_ball + np.log1p(times)

@@ -53,7 +53,9 @@ def calibrated_bars(
     floor = 0.1 * float(np.median(spread))
     if floor == 0.0:
         floor = float(spread.max()) or 1.0
-    factor = conformal_quantile(errors / (spread + floor), LEVEL)
+    with np.errstate(over="ignore"):  # the largest double stands for anything beyond it
+        ratios = np.minimum(errors / (spread + floor), np.finfo(np.float64).max)
+    factor = conformal_quantile(ratios, LEVEL)
     return ErrorBars(factor, floor, float(np.median(slopes)), float(nearest.max()), widest)
 
 
@@ -67,6 +69,18 @@ def conformal_quantile(scores: np.ndarray, level: float) -> float:
     """
     rank = min(int(np.ceil((len(scores) + 1) * level)), len(scores))
     return float(np.partition(scores, rank - 1)[rank - 1])
+
+
+def lengths(rows: np.ndarray) -> np.ndarray:
+    """Euclidean length (s,) of every row, of any size: squared in a unit of its own.
+
+    >>> lengths(np.array([[3e200, 4e200]]))
+    array([5.e+200])
+    """
+    largest = np.abs(rows).max(axis=1, initial=0.0)
+    # A power of two, which rounds nothing; bounded, so that its inverse is a number.
+    unit = np.ldexp(1.0, np.clip(np.frexp(largest)[1], -1000, 1000))
+    return np.linalg.norm(rows / unit[:, None], axis=1) * unit
 
 
 def image_spread(

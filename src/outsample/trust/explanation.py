@@ -88,6 +88,6 @@ def explanations(
 
 
 def _reasons(values: np.ndarray, reference: np.ndarray) -> list[Reason]:
-    typical = float(np.median(reference))
+    typical = 2 * float(np.median(reference / 2))  # the sum of two may be beyond a double
     pairs = zip(values.tolist(), p_values(values, reference).tolist(), strict=True)
     return [Reason(value, typical, share) for value, share in pairs]
