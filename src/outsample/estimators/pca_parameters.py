@@ -8,8 +8,7 @@ import numpy as np
 
 from outsample._validation import check_choice, check_jobs, check_number, plain
 from outsample.neighbors.index import INDEXES
-from outsample.placers.candidates import Given
-from outsample.placers.diffusion import Diffusion
+from outsample.placers.candidates import Given, family_of
 
 
 def given_parameters(extension: Any, n: int, d: int, is_sparse: bool) -> Given:
@@ -57,8 +56,11 @@ def given_parameters(extension: Any, n: int, d: int, is_sparse: bool) -> Given:
 
 def takes_sparse(extension: Any) -> bool:
     """Whether these parameters allow sparse X: diffusions, polynomials and trees need dense X."""
-    over_all = extension.weighting == "diffusion" or isinstance(extension.weighting, Diffusion)
-    return not over_all and extension.order in ("auto", 0) and extension.index != "kd_tree"
+    try:
+        is_local = bool(family_of(extension.weighting).weightings)
+    except (TypeError, ValueError):  # no weighting at all: `fit` says so
+        is_local = True
+    return is_local and extension.order in ("auto", 0) and extension.index != "kd_tree"
 
 
 def _check_over_all(extension: Any, n: int, is_sparse: bool) -> None:
