@@ -126,6 +126,7 @@ def test_no_kernel_is_compiled_for_a_mixed_pair():
         ({}, True),
         ({"metric": "cosine"}, True),
         ({"index": "brute"}, True),
+        ({"weighting": "correlated", "n_neighbors": 6}, True),
         ({"weighting": "diffusion"}, False),
         ({"weighting": Diffusion(1.0)}, False),
         ({"order": 1}, False),

@@ -48,9 +48,9 @@ def data(seed, n=40, d=2):
 
 
 def left_out_of(extension):
-    """Every training row of a fitted extension, placed by the others."""
+    """Every training point of a fitted extension, in its own order, placed by the others."""
     curvature = None if extension.curvature == "auto" else extension.curvature
-    problem = Problem(extension.model_.search, extension.embedding_, curvature, None)
+    problem = Problem(extension.model_.search, extension.model_.judge.Y, curvature, None)
     placer = extension.model_.fitted.placer
     return leave_out(problem, placer, np.arange(problem.n))[1]
 
@@ -62,7 +62,7 @@ def test_leave_one_out_is_refitting_without_the_row(name, seed):
     extension = MODELS[name].fit(X, Y)
     found = left_out_of(extension).coordinates
     expected = reference.leave_one_out(X, Y, lambda a, b: MODELS[name].fit(a, b).transform)
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found, expected[extension.distinct_.rows], rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -58,7 +58,7 @@ def takes_sparse(extension: Any) -> bool:
     """Whether these parameters allow sparse X: diffusions, polynomials and trees need dense X."""
     try:
         is_local = bool(family_of(plain(extension.weighting)).weightings)
-    except ValueError:  # a bad parameter is told by fit
+    except (TypeError, ValueError):  # no weighting at all: `fit` says so
         is_local = True
     return is_local and extension.order in ("auto", 0) and extension.index != "kd_tree"
 
