@@ -1,0 +1,40 @@
+"""Answers are the same bit for bit on one thread of BLAS and on two."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from sklearn.base import clone
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from outsample import DiffusionMaps, Extended
+from outsample.estimators import diffusion_maps, map_extension
+from test_pickles import LOCAL, OVER_ALL, answers, map_of
+
+MODELS = LOCAL | OVER_ALL
+
+
+def fitted_answers(name, threads):
+    """Bytes of what a model tells, fitted and asked with so many threads of BLAS."""
+    X, Y, Q = map_of(600)  # as many as "correlated" has neighbours: over all points
+    alone = isinstance(MODELS[name], DiffusionMaps | Extended) or name == "detector"
+    with threadpool_limits(threads, user_api="blas"):
+        # A batch large enough for a product of matrices to be shared out.
+        return answers(clone(MODELS[name]).fit(X, None if alone else Y), X[:200] + Q[0] / 100)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_one_thread_or_two(name):
+    assert fitted_answers(name, 1) == fitted_answers(name, 2)
+
+
+def test_the_limit_is_what_makes_them_equal(monkeypatch):
+    """Without it the factorisations differ, where BLAS has a second thread at all."""
+    with threadpool_limits(2, user_api="blas"):
+        if max((one["num_threads"] for one in threadpool_info()), default=1) < 2:
+            pytest.skip("BLAS has one thread only")
+    for module in (map_extension, diffusion_maps):
+        monkeypatch.setattr(module, "one_blas_thread", contextlib.nullcontext())
+    names = ("diffusion", "correlated", "nystroem", "harmonics", "diffusion maps")
+    assert any(fitted_answers(name, 1) != fitted_answers(name, 2) for name in names)
