@@ -127,7 +127,7 @@ def training_scores(
     farthest = max(float(apart.max()), FLOOR * unit)
     ball = np.inf if radius is None else radius
     reach = _diameter(index.X) + (radius or 0.0)
-    full_ball = highest + 1.0 + float(np.log(max(_times(reach, farthest), 1.0)))
+    full_ball = highest + 1.0 + float(np.log(max(float(_times(reach, farthest)), 1.0)))
     known = TrainingScores(
         distances, counts, logs, raw, unit, farthest, middle, highest, ball, full_ball
     )
