@@ -12,7 +12,7 @@ for all; a user's data need no labels. The guide says what that does to the figu
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -124,8 +124,8 @@ def mean_logs(distances: Distances, unit: float) -> np.ndarray:
     return np.mean([np.log(np.maximum(_times(apart, unit), FLOOR)) for apart in distances], axis=0)
 
 
-def _times(apart: np.ndarray | float, unit: float) -> np.ndarray:
-    """How many units distances are; the largest double stands for anything beyond it."""
+def _times(apart: Any, unit: float) -> Any:
+    """How many units a distance is, or several; the largest double stands for anything beyond it."""
     with np.errstate(over="ignore"):
         return np.minimum(apart / unit, np.finfo(np.float64).max)
 
