@@ -133,3 +133,9 @@ def test_sparse_rows_below_the_normal_numbers_have_a_direction():
     model = fuzzing.MODELS["cosine"]().fit(sparse.csr_matrix(X), Y)
     dense = fuzzing.MODELS["cosine"]().fit(X, Y).transform(X)
     np.testing.assert_allclose(model.transform(sparse.csr_matrix(X)), dense)
+
+
+@pytest.mark.parametrize("number", [1478, 5434, 11592, 12536, 14034])
+def test_cases_that_long_runs_found(number):
+    case = fuzzing.draw(number)
+    assert fuzzing.failure(case) is None, case.recipe

@@ -103,7 +103,7 @@ def training_scores(
     local = logs[close].mean(axis=1)
     raw = logs - LOCAL_SHARE * local
     middle, highest = float(np.median(raw)), float(raw.max())
-    farthest = max(float(apart.max()), FLOOR * unit)
+    farthest = max(float(apart.max()), FLOOR * unit) or unit  # a part of the smallest double is 0
     ball = np.inf if radius is None else radius
     reach = _diameter(index.X) + (radius or 0.0)
     full_ball = highest + 1.0 + float(np.log(max(_times(reach, farthest), 1.0)))
@@ -125,7 +125,7 @@ def mean_logs(distances: Distances, unit: float) -> np.ndarray:
 
 
 def _times(apart: Any, unit: float) -> Any:
-    """How many units a distance is, or several; the largest double stands for anything beyond it."""
+    """How many units distances are; the largest double stands for anything beyond it."""
     with np.errstate(over="ignore"):
         return np.minimum(apart / unit, np.finfo(np.float64).max)
 
