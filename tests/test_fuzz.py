@@ -6,6 +6,7 @@ import os
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import fuzzing
 
@@ -71,3 +72,70 @@ def test_a_fault_is_seen(monkeypatch):
         monkeypatch.setattr(fuzzing.pickle, "dumps", lambda model: b"")
         monkeypatch.setitem(fuzzing.MODELS, "faulty", lambda answer=answer: Faulty(answer))
         assert fault in fuzzing.failure(case)
+
+
+# Sizes of points, images and queries at which something once overflowed, and a shift of X.
+ENDS = {
+    "images whose squares overflow": (1.0, 1e155, 1.0, 0.0),
+    "images at the end": (1.0, 1e299, 1.0, 0.0),
+    "everything at the end": (1e299, 1e299, 1e299, 0.0),
+    "images below the normal numbers": (1.0, 1e-322, 1.0, 0.0),
+    "points below the normal numbers": (5e-309, 1.0, 5e-309, 0.0),
+    "far queries of such points": (1e-310, 1.0, 1.0, 0.0),
+    "a spread below the normal numbers": (4e-310, 1.0, 4e-310, 1e-300),
+    "queries out of proportion": (3e-302, 1.0, 1e211, 0.0),
+    "a lone point's slope": (1e-315, 1e299, 1e-315, 0.0),
+}
+
+
+@pytest.mark.filterwarnings("ignore:The kernel falls into")
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("name", fuzzing.MODELS)
+def test_the_ends_of_the_range(name, end):
+    x, y, q, shift = ENDS[end]
+    rng = np.random.default_rng(0)
+    X, Q = rng.normal(size=(30, 3)), rng.normal(size=(4, 3))
+    model = fuzzing.MODELS[name]()
+    if name == "process":
+        model.set_params(n_neighbors=30)
+    if fuzzing.takes_images(name):
+        model.fit(shift + x * X, y * np.sin(X[:, :2]))
+    else:
+        model.fit(shift + x * X)
+    for field, values in fuzzing.answers(model, shift + q * Q).items():
+        assert np.isfinite(values).all(), field
+
+
+@pytest.mark.parametrize("size", [1e-40, 1e-17, 1.0, 1e17, 1e37, 1e39])
+@pytest.mark.parametrize(
+    "name", ["pca", "distance", "nystroem", "harmonics", "pyramids", "multiscale", "novelty map"]
+)
+def test_float32_answers_only_for_maps_that_it_can_hold(name, size):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3)).astype(np.float32)
+    Y = size * np.sin(X[:, :2].astype(np.float64))
+    model = fuzzing.MODELS[name]().fit(X, Y)
+    narrow = np.float32 if 1e-18 < size < 1e18 else np.float64
+    told, wide = fuzzing.answers(model, X[:5]), fuzzing.answers(model, X[:5].astype(np.float64))
+    for field in {"transform", "coordinates"} & set(told):
+        assert told[field].dtype == narrow
+        np.testing.assert_allclose(told[field], wide[field], rtol=1e-6, atol=1e-6 * size)
+
+
+def test_a_map_of_zeros_is_answered_in_float32():
+    X = np.random.default_rng(0).normal(size=(20, 2)).astype(np.float32)
+    assert fuzzing.MODELS["pca"]().fit(X, np.zeros(20)).transform(X).dtype == np.float32
+
+
+def test_sparse_rows_below_the_normal_numbers_have_a_direction():
+    X = 1e-310 * np.random.default_rng(0).normal(size=(20, 2))
+    Y = X[:, 0] / 1e-310
+    model = fuzzing.MODELS["cosine"]().fit(sparse.csr_matrix(X), Y)
+    dense = fuzzing.MODELS["cosine"]().fit(X, Y).transform(X)
+    np.testing.assert_allclose(model.transform(sparse.csr_matrix(X)), dense)
+
+
+@pytest.mark.parametrize("number", [1478, 5434, 11592, 12536, 14034])
+def test_cases_that_long_runs_found(number):
+    case = fuzzing.draw(number)
+    assert fuzzing.failure(case) is None, case.recipe

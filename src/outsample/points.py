@@ -67,14 +67,23 @@ def unit_rows(X: Points) -> Points:
     """
     sizes = _or_one(largest_in_rows(X))
     if sparse.issparse(X):
-        X = sparse.diags(1 / sizes) @ X
-        return (sparse.diags(1 / _or_one(row_norms(X))) @ X).tocsr()
+        # By a power of two first: one over the smallest sizes is beyond a double.
+        units = np.ldexp(1.0, np.clip(np.frexp(sizes)[1], -1000, 1000))
+        X = _times_rows(_times_rows(X, 1 / units), units / sizes)
+        return _times_rows(X, 1 / _or_one(row_norms(X)))
     X = X / sizes[:, None]
     return X / _or_one(row_norms(X))[:, None]
 
 
 def _or_one(lengths: np.ndarray) -> np.ndarray:
     return np.where(lengths > 0, lengths, 1.0)
+
+
+def _times_rows(X: Points, factors: np.ndarray) -> Points:
+    """Sparse rows times a factor each; a product of matrices could leave the columns unsorted."""
+    X = X.copy()
+    X.data *= np.repeat(factors, np.diff(X.indptr))
+    return X
 
 
 def in_metric(X: Points, metric: str) -> Points:

@@ -19,6 +19,8 @@ LEAST = 1e-150
 # Blocks of neighbours with tangents of their own are summed before the solve: their condition
 # number is held at 1e12 so that the sum can be factored.
 LEAST_IN_BLOCK = 1e-6
+# A part of the smallest double is 0, by which nothing can be divided.
+SMALLEST = 5e-324
 
 
 @njit
@@ -55,6 +57,7 @@ def isotropic_sigma(start, stop, indptr, deviations, power, sigma, exponent):
 @njit
 def gaussian_sigma(start, stop, indptr, distances, length, sigma, exponent):
     """Deviations ``r exp((r^2 - nearest^2) / (2 length^2))``, the nearest above 0."""
+    length = max(length, SMALLEST)
     for i in range(start, stop):
         nearest = smallest_positive(distances[indptr[i] : indptr[i + 1]])
         scale = 1.0

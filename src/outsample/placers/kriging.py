@@ -139,7 +139,7 @@ class GaussianProcess(OverAll):
     def fit(self, problem: Problem | Part, sample: np.ndarray) -> FittedProcess:
         """Solve for the coefficients, and for what the others predict of the sample."""
         X, Y, settings = problem.X, problem.Y, self.weighting
-        unit = problem.unit * settings.length
+        unit = problem.unit * settings.length or problem.unit
         lower = self._factor(X / unit)
         center = Y.mean(axis=0)
         sides = np.column_stack([np.ones(X.shape[0]), Y - center])

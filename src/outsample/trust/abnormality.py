@@ -12,7 +12,7 @@ for all; a user's data need no labels. The guide says what that does to the figu
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -124,7 +124,7 @@ def training_scores(
     local = np.concatenate([_local_mean(logs, near) for near in local_of])
     raw = logs - LOCAL_SHARE * local
     middle, highest = float(np.median(np.repeat(raw, counts))), float(raw.max())
-    farthest = max(float(apart.max()), FLOOR * unit)
+    farthest = max(float(apart.max()), FLOOR * unit) or unit  # a part of the smallest double is 0
     ball = np.inf if radius is None else radius
     reach = _diameter(index.X) + (radius or 0.0)
     full_ball = highest + 1.0 + float(np.log(max(float(_times(reach, farthest)), 1.0)))
@@ -155,7 +155,7 @@ def mean_logs(distances: Distances, unit: float) -> np.ndarray:
     return np.mean([np.log(np.maximum(_times(apart, unit), FLOOR)) for apart in distances], axis=0)
 
 
-def _times(apart: np.ndarray | float, unit: float) -> np.ndarray:
+def _times(apart: Any, unit: float) -> Any:
     """How many units distances are; the largest double stands for anything beyond it."""
     with np.errstate(over="ignore"):
         return np.minimum(apart / unit, np.finfo(np.float64).max)
