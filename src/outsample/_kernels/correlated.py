@@ -97,6 +97,10 @@ def solve_correlated(
                 apart[at] = distances[j]
                 near[at] = variogram(kind, distances[j] / unit)
                 at += 1
+        if near[0] == 0.0:  # so near that nothing of its distance is left in the unit
+            for a in range(d):
+                out[a] = Y[rows[0], a]
+            continue
         G = np.empty((k, k))
         for a in range(k):
             for b in range(a):

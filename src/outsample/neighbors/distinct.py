@@ -90,7 +90,7 @@ def left_out_copies(distinct: Distinct, Y: np.ndarray, most: int = 1000) -> Copi
     rows = rows[np.random.default_rng(0).permutation(len(rows))[:most]]
     groups, means = distinct.groups[rows], distinct.means(Y)
     away = (means[groups] - Y[rows]) * (counts[rows] / np.maximum(counts[rows] - 1, 1))[:, None]
-    errors = np.linalg.norm(away, axis=1)
+    errors = np.hypot.reduce(away, axis=1)
     return Copies(groups, Y[rows] + away, errors, distinct.counts > 1, share)
 
 

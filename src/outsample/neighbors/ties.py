@@ -40,7 +40,7 @@ def with_ties(
             found = without_self(found, held_out[again])
         counts = np.minimum(tied_sizes(found, k), most)
         near, reach[again] = _joined(near, first_counts(found, counts), again), _next(found, counts)
-    return near, reach
+    return near._replace(inside=np.diff(near.indptr)), reach
 
 
 def _next(near: Neighbors, counts: np.ndarray) -> np.ndarray:

@@ -17,6 +17,7 @@ from scipy.linalg import cho_solve
 from outsample._kernels import correlated as kernels
 from outsample._parallel import over_rows
 from outsample._validation import check_choice, check_number
+from outsample.kernel.units import unit_scale
 from outsample.neighbors.neighborhoods import Neighborhoods
 from outsample.placers import least_squares
 from outsample.placers.over_all import FittedOverAll, OverAll, inverse_diagonal, regular_factor
@@ -141,8 +142,10 @@ class GaussianProcess(OverAll):
         X, Y, settings = problem.X, problem.Y, self.weighting
         unit = problem.unit * settings.length or problem.unit
         lower = self._factor(X / unit)
-        center = Y.mean(axis=0)
-        sides = np.column_stack([np.ones(X.shape[0]), Y - center])
+        scale = unit_scale(Y)  # sums over all images must not overflow
+        images = Y * scale
+        center = images.mean(axis=0)
+        sides = np.column_stack([np.ones(X.shape[0]), images - center])
         solved = cho_solve((lower, True), sides, check_finite=False)
         ones = solved[:, 0]
         drift = sides[:, 0] @ solved[:, 1:] / ones.sum()
@@ -150,9 +153,10 @@ class GaussianProcess(OverAll):
         coefficients -= coefficients.mean(axis=0)  # they sum to 0 but for rounding
         # The row and column of the inverse that belong to a row give its leave-one-out residual.
         diagonal = inverse_diagonal(lower, sample) - ones[sample] ** 2 / ones.sum()
-        left_out = Y[sample] - coefficients[sample] / diagonal[:, None]
+        left_out = (images[sample] - coefficients[sample] / diagonal[:, None]) / scale
+        mean = (center + drift) / scale
         return FittedProcess(
-            self, X, Y, problem.n_jobs, left_out, unit, center + drift, coefficients
+            self, X, Y, problem.n_jobs, left_out, unit, mean, coefficients / scale
         )
 
     def _factor(self, X: np.ndarray) -> np.ndarray:
