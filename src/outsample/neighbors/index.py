@@ -187,7 +187,8 @@ class NeighborIndex:
         unsure = np.ones(Q.shape[0], dtype=bool)
         normal = radius * self.scale
         if VERY_NEAR < normal < FAR_AWAY:
-            asked = Q * self.scale
+            with np.errstate(over="ignore"):  # beyond FAR_AWAY the exact scan counts
+                asked = Q * self.scale
             bracket = self._backend.ball_sizes(asked, normal, self.n_jobs)
             if bracket is not None:
                 least, most = bracket

@@ -44,14 +44,14 @@ def soft_plane_distances(
     X: Points,
     Q: Points,
     near: Neighbors,
-    sizes: np.ndarray,
+    sizes: np.ndarray | tuple[int, ...],
     ridges: tuple[float, ...],
     n_jobs: int | None = None,
 ) -> np.ndarray:
     """Distance (q, s) of queries from soft local planes: what a ridge regression leaves.
 
-    With ``Z`` the k nearest neighbours, k one of the sizes (q, s), minus their mean ``m``, the
-    root of
+    With ``Z`` the k nearest neighbours, k one of the sizes, (s,) or (q, s), minus their mean
+    ``m``, the root of
 
     ``min_w |x - m - Z'w|^2 + penalty |w|^2``.
 
@@ -61,6 +61,7 @@ def soft_plane_distances(
     """
     q = len(near.inside)
     distances, shares = np.empty((q, len(ridges))), np.array(ridges)
+    sizes = np.ascontiguousarray(np.broadcast_to(sizes, distances.shape), dtype=np.int64)
     if sparse.issparse(X):
         for i in range(q):
             few, x = _dense_columns(X, Q, i, near.indices[near.indptr[i] : near.indptr[i + 1]])
