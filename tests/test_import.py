@@ -129,7 +129,9 @@ def test_a_first_fit_compiles_what_it_uses_and_once(tmp_path):
     cold = cold_start(tmp_path, **FIXED)
     print(cold)
     files = {name.partition(".")[0] for name in cold["kernels"]}
-    assert files <= {"bounds", "frames", "gls", "linear_algebra", "search", "weights"}
+    assert files <= {
+        "bounds", "distinct", "frames", "gls", "linear_algebra", "search", "weights",
+    }  # fmt: skip
     assert set(cold["kernels"].values()) == {1}
     # Seconds of the processor: others may be using it too.
     assert sum(cold["cpu"][step] for step in ("import", "fit", "transform")) <= 12

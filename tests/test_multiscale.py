@@ -84,7 +84,7 @@ def test_too_many_points_are_refused_before_memory_runs_out(monkeypatch):
         ({"initial_scale": "big"}, "initial_scale is 'big'"),
         ({"delta": 0.0}, "delta is 0.0"),
         ({"max_scales": 0}, "max_scales is 0"),
-        ({"random_state": None}, "random_state is None"),
+        ({"random_state": "seed"}, "random_state is 'seed'"),
     ],
 )
 def test_bad_parameters_are_named(changes, message):

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from outsample._validation import check_queries
+from outsample._validation import check_choice, check_jobs, check_queries
 from outsample.estimators.map_extension import MapExtension
 from outsample.estimators.pca_parameters import given_parameters, takes_sparse
 from outsample.neighbors.distinct import Distinct, distinct_points, left_out_copies
@@ -179,7 +179,9 @@ class PCAExtension(MapExtension):
         return tags
 
     def _check_parameters(self) -> None:
-        """Nothing before the data are known: see `given_parameters`."""
+        """Refuse what needs no data to be wrong; the rest is in `given_parameters`."""
+        check_choice("metric", self.metric, ["euclidean", "cosine"])
+        check_jobs(self.n_jobs)
 
     def _learn(self, X: Points, Y: np.ndarray) -> None:
         points = in_metric(X, self.metric)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from outsample._validation import check_choice, check_jobs, check_number, plain
+from outsample._validation import check_choice, check_number, plain
 from outsample.neighbors.index import INDEXES
 from outsample.placers.candidates import Given, family_of
 
@@ -28,14 +28,12 @@ def given_parameters(extension: Any, n: int, m: int, d: int, is_sparse: bool) ->
         check_number("tangent_dim", extension.tangent_dim, 1, most, whole=True)
     if extension.lipschitz != "auto":
         check_number("lipschitz", extension.lipschitz, 0, np.inf)
-    check_choice("metric", extension.metric, ["euclidean", "cosine"])
     check_choice("index", extension.index, ["auto", *INDEXES])
     if is_sparse and extension.index == "kd_tree":
         raise ValueError(
             "index is 'kd_tree', but must be one of 'auto', 'brute' for sparse X: a tree needs "
             "coordinates."
         )
-    check_jobs(extension.n_jobs)
     flat = not is_sparse and extension.metric == "euclidean"
     if extension.order not in ("auto", 0) and not flat:
         raise ValueError(

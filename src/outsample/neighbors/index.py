@@ -163,7 +163,7 @@ class NeighborIndex:
         tells how many rows the ball itself holds.
         """
         self.rows_searched += Q.shape[0]
-        inside = np.minimum(self._ball_sizes(Q, radius), self.X.shape[0])
+        inside = np.minimum(self.ball_sizes(Q, radius), self.X.shape[0])
         taken = np.maximum(inside, at_least)
         indptr = np.concatenate([[0], np.cumsum(taken)])
         indices = np.empty(indptr[-1], dtype=np.int64)
@@ -181,7 +181,7 @@ class NeighborIndex:
             distances[target[keep]] = found.distances.reshape(keep.shape)[keep]
         return Neighbors(indptr, indices, distances, inside)
 
-    def _ball_sizes(self, Q: Points, radius: float) -> np.ndarray:
+    def ball_sizes(self, Q: Points, radius: float) -> np.ndarray:
         """Count the rows within the radius, by exact distances."""
         sizes = np.empty(Q.shape[0], dtype=np.int64)
         unsure = np.ones(Q.shape[0], dtype=bool)

@@ -88,14 +88,14 @@ class Search:
         A ball may hold every training point; a few queries tell how many it does.
         """
         if self.radius is None or not Q.shape[0]:
-            return CHUNK_ROWS
+            return max(Q.shape[0], 1)
         some = np.linspace(0, Q.shape[0] - 1, min(Q.shape[0], COUNTED_BALLS)).astype(int)
-        largest = int(self.index.ball(Q[some], self.radius, 1).inside.max())
-        return min(CHUNK_ROWS, max(1, CHUNK_NEIGHBORS // max(largest, 1)))
+        largest = int(self.index.ball_sizes(Q[some], self.radius).max())
+        return max(1, CHUNK_NEIGHBORS // max(largest, 1))
 
     def batches(self, Q: Points) -> Iterator[Points]:
         """Yield queries in pieces that bound the memory of a call."""
-        size = self.rows_at_once(Q)
+        size = min(CHUNK_ROWS, self.rows_at_once(Q))
         for at in range(0, Q.shape[0], size):
             yield Q[at : at + size]
 
