@@ -143,7 +143,7 @@ def write_file(path: str | os.PathLike[str], data: str | bytes) -> Path:
         os.replace(name, target)
     except BaseException as error:
         os.unlink(name)
-        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+        if isinstance(error, OSError) and error.errno and not isinstance(error, BrokenPipeError):
             error.filename = str(target)  # a full device does not say which file
         raise
     return target
