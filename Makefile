@@ -19,8 +19,9 @@ demo: $(VENV)/.has-plots  ## place new points on a map; results in build/demo
 
 test: lint types imports unit  ## all checks; what CI runs
 
-test-long: $(VENV)/.has-dev  ## nightly: the laws with 20 times the examples, and what is marked long
+test-long: $(VENV)/.has-dev  ## nightly: laws with 20 times the examples, what is marked long, a fuzz of 20,000
 	$(BIN)/pytest tests --hypothesis-profile=nightly -m "laws or long" $(SLOWEST) $(PYTEST_ARGS)
+	OUTSAMPLE_FUZZ=20000 $(BIN)/pytest -s tests/test_fuzz.py -k random
 
 lint: $(VENV)/.has-dev  ## ruff
 	$(BIN)/ruff check .
