@@ -18,7 +18,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from outsample._validation import check_given, check_images, is_map
+from outsample._validation import check_given, check_images, fits_float32, is_map
 from outsample.estimators.pca_extension import PCAExtension
 from outsample.points import map_size, relative_error
 from outsample.records import Placement
@@ -134,7 +134,7 @@ class Extended(
         """
         check_is_fitted(self)
         X = check_given(self, X)
-        return images_by(self.extension_, X).astype(X.dtype, copy=False)
+        return self._typed(images_by(self.extension_, X), X)
 
     @available_if(_can_place)
     def place(self, X: Any) -> Placement:
@@ -201,7 +201,12 @@ class Extended(
         self.extension_ = clone(extension, safe=False)
         self.extension_.fit(X, Y)
         self.n_components_, self._map_size = Y.shape[1], map_size(Y.astype(np.float64))
-        return Y.astype(X.dtype, copy=False)
+        self._map_fits_float32 = fits_float32(Y)
+        return self._typed(Y, X)
+
+    def _typed(self, Y: np.ndarray, X: Any) -> np.ndarray:
+        """Images in the type of the points, float64 where float32 cannot hold the map."""
+        return Y.astype(X.dtype if self._map_fits_float32 else np.float64, copy=False)
 
 
 def images_by(fitted: Any, X: Any) -> np.ndarray:
