@@ -51,27 +51,6 @@ def tangent_dimension(spread: np.ndarray) -> int:
     return int(np.median(needed))
 
 
-def typical_curvature(lengths: np.ndarray, spread: np.ndarray | None) -> float:
-    """Find the c at which the terms of Eq. 4.5 are equal at a typical neighbourhood's edge.
-
-    ``(R / c)^4 = R^2 s^2``, R the length of a neighbourhood and s its mean square spread (Eq. 4.4),
-    or 1 without any, the tangent term of Section 4.2; the median over the neighbourhoods. It goes
-    with the units of X and Y. 1 where the map has no spread: any value gives the same weights then.
-
-    >>> typical_curvature(np.array([4.0]), np.array([[1.0, 1.0]]))
-    2.0
-    """
-    scale = np.ones_like(lengths)
-    if spread is not None:
-        largest = spread.max(axis=1)
-        safe = np.where(largest > 0, largest, 1.0)
-        scale = largest * np.sqrt(((spread / safe[:, None]) ** 2).mean(axis=1))
-    useful = (scale > 0) & (lengths > 0)
-    if not useful.any():
-        return 1.0
-    return float(np.median(np.sqrt(lengths[useful]) / np.sqrt(scale[useful])))
-
-
 def ambient_dimension(X: Points, near: Neighbors) -> int:
     """Dimension of the manifold: `tangent_dimension` of neighbourhoods, all of one size, in X."""
     q = len(near.inside)

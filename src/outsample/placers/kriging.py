@@ -18,6 +18,7 @@ from outsample._kernels import correlated as kernels
 from outsample._parallel import over_rows
 from outsample._validation import check_choice, check_number
 from outsample.kernel.units import unit_scale
+from outsample.neighbors.cuts import first_counts
 from outsample.neighbors.neighborhoods import Neighborhoods
 from outsample.placers import least_squares
 from outsample.placers.over_all import FittedOverAll, OverAll, inverse_diagonal, regular_factor
@@ -120,9 +121,7 @@ class FittedKriging:
     def _consensus(self, near: Neighbors) -> np.ndarray:
         """Geometric median of the nearest images: on one shred of a torn map, not between two."""
         counts = np.minimum(np.diff(near.indptr), CONSENSUS_NEIGHBORS)
-        indptr = np.concatenate([[0], np.cumsum(counts)])
-        taken = np.arange(indptr[-1]) + np.repeat(near.indptr[:-1] - indptr[:-1], counts)
-        closest = Neighbors(indptr, near.indices[taken], near.distances[taken], counts)
+        closest = first_counts(near, counts)
         weights = power_weights(closest, CONSENSUS_POWER, self.n_jobs)
         return least_squares.median(self.Y, closest, weights, self.n_jobs)
 
