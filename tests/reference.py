@@ -340,6 +340,50 @@ def diffusion_map(X, epsilon, alpha, t, m):
     return vectors[:, 1:] * values[1:] ** t, values[1:]
 
 
+def local_walk(X, Q, k, alpha):
+    """Transition probabilities (q, n) and clock (q,) with a length at every point; no copies.
+
+    Lengths are distances to the k-th other training point, of a query to the (k + 1)-th.
+    """
+
+    def lengths(A):
+        return np.sort(pairwise(A, X), axis=1)[:, k]
+
+    own = lengths(X)
+    typical = np.median(own)
+    near = np.sort(pairwise(X, X), axis=1)[:, 1:k]
+    d = 1 / np.mean(np.log(own[:, None] / near).sum(axis=1) / (k - 2))
+    most, share, low = 4 ** (1 / max(d, 1)), np.clip(5 - 2 * d, 0, 1), np.clip(d, 1, 2)
+
+    def kernel(A):
+        r, h = pairwise(A, X), np.maximum.outer(lengths(A), own)
+        return np.exp(-2 * r**2 / h**2) * (r <= h)
+
+    def clock(A):
+        return np.clip(lengths(A) / typical, 1 / most, most) ** (2 * share)
+
+    rho = np.clip(own / typical, 1 / most, most)
+    w = kernel(X).sum(axis=1) ** -alpha * rho ** (share * (alpha * low - low / 2 - 1))
+    degrees = (w[:, None] * kernel(X) * w).sum(axis=1)
+    G = kernel(Q) * w
+    mean_clock = (degrees @ clock(X)) / degrees.sum()
+    return G / G.sum(axis=1, keepdims=True), clock(Q) / mean_clock, degrees
+
+
+def local_diffusion_map(X, Q, k, alpha, t, m):
+    """Coordinates of points and queries, and ``1 - mu`` of ``(1 - P) f = mu clock f``."""
+    P, clock, degrees = local_walk(X, X, k, alpha)
+    rates, vectors = np.linalg.eig((np.eye(len(X)) - P) / clock[:, None])
+    order = np.argsort(rates.real)[1 : m + 1]
+    rates, vectors = rates.real[order], vectors.real[:, order]
+    mass = degrees * clock
+    vectors /= np.sqrt((mass / mass.sum()) @ vectors**2)
+    vectors *= np.sign(vectors[np.argmax(np.abs(vectors), axis=0), np.arange(m)])
+    P, clock, _ = local_walk(X, Q, k, alpha)
+    new = P @ vectors / (1 - clock[:, None] * rates)
+    return vectors * (1 - rates) ** t, new * (1 - rates) ** t, 1 - rates
+
+
 def nystroem(X, Y, Q, epsilon, alpha):
     """Extension in all eigenfunctions of the diffusion: interpolation, if nothing is cut."""
     return transitions(X, Q, epsilon, alpha) @ np.linalg.solve(

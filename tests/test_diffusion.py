@@ -63,10 +63,14 @@ def test_density_does_not_matter_with_alpha_1():
 @pytest.mark.parametrize("n_neighbors", [None, 12])
 def test_training_points_keep_their_coordinates(n_neighbors):
     X = sphere(600, seed=2)
-    maps = DiffusionMaps(n_components=4, n_neighbors=n_neighbors, t=2)
-    embedding = maps.fit_transform(X)
-    np.testing.assert_array_equal(embedding, maps.embedding_)
-    np.testing.assert_allclose(maps.transform(X), embedding, atol=1e-8)
+    for bandwidth in ("auto", 0.05):
+        maps = DiffusionMaps(n_components=4, n_neighbors=n_neighbors, t=2, bandwidth=bandwidth)
+        embedding = maps.fit_transform(X)
+        np.testing.assert_array_equal(embedding, maps.embedding_)
+        np.testing.assert_allclose(maps.transform(X), embedding, atol=1e-8)
+        # By the formula, not because they are known; but where the last neighbour drops out.
+        beside = np.abs(maps.transform(X + 1e-9) - embedding).max(axis=1)
+        assert np.quantile(beside, 0.6) < 1e-6 and beside.max() < 0.3
     assert maps.n_neighbors_ == n_neighbors
 
 
@@ -92,8 +96,8 @@ def test_the_order_of_the_rows_does_not_matter(n_neighbors):
 def test_a_sparse_kernel_comes_near_the_dense_one(monkeypatch):
     X = sphere(800, seed=5) * [1.0, 1.5, 2.0]
     dense = DiffusionMaps(n_components=2, bandwidth=0.05).fit(X)
-    monkeypatch.setattr("outsample.estimators.diffusion_maps.DENSE_ROWS", 500)
-    monkeypatch.setattr("outsample.estimators.diffusion_maps.SPARSE_NEIGHBORS", 200)
+    monkeypatch.setattr("outsample.kernel.fixed_walk.DENSE_ROWS", 500)
+    monkeypatch.setattr("outsample.kernel.fixed_walk.SPARSE_NEIGHBORS", 200)
     thin = DiffusionMaps(n_components=2, bandwidth=0.05).fit(X)
     assert thin.n_neighbors_ == 200
     np.testing.assert_allclose(thin.eigenvalues_, dense.eigenvalues_, rtol=1e-3)
@@ -104,7 +108,7 @@ def test_a_sparse_kernel_comes_near_the_dense_one(monkeypatch):
 def test_separate_parts_are_told(n_neighbors):
     X = np.random.default_rng(6).random((60, 2))
     X[30:] += 100
-    with pytest.warns(UserWarning, match="separate parts") as caught:
+    with pytest.warns(UserWarning, match="2 separate parts, and the leading") as caught:
         maps = DiffusionMaps(n_neighbors=n_neighbors, bandwidth=0.1).fit(X)
     assert caught[0].filename == __file__
     assert np.isfinite(maps.transform(X)).all()
@@ -121,6 +125,7 @@ def test_coordinates_without_an_eigenvalue_are_0():
     "changes, message",
     [
         ({"n_components": 0}, "n_components is 0"),
+        ({"n_components": "all"}, "n_components is 'all', but must be 'auto'"),
         ({"n_components": 20}, "20 points have at most 19"),
         ({"bandwidth": -1.0}, "bandwidth is -1.0"),
         ({"bandwidth": "wide"}, "bandwidth is 'wide', but must be 'auto'"),
@@ -147,7 +152,7 @@ def test_eigenfunctions_of_the_circle_are_extended_off_the_samples():
     assert iv(1, 2 / 0.3) / iv(0, 2 / 0.3) == pytest.approx(maps.eigenvalues_[0])
 
 
-@pytest.mark.filterwarnings("ignore:The kernel falls into")
+@pytest.mark.filterwarnings("ignore:The points fall into")
 @pytest.mark.parametrize(
     "parameters",
     [{"n_components": 2}, {"n_components": 3}, {"n_components": 2, "n_neighbors": 10}],

@@ -179,7 +179,7 @@ def test_nystroem_is_its_twin(seed):
 @pytest.mark.parametrize("alpha, t", [(1.0, 1), (0.5, 2)])
 def test_a_diffusion_map_is_extended_as_by_itself(alpha, t):
     X, _, queries = data(9, n=300)
-    maps = DiffusionMaps(n_components=3, alpha=alpha, t=t).fit(X)
+    maps = DiffusionMaps(n_components=3, bandwidth=0.5, alpha=alpha, t=t).fit(X)
     for count in ("auto", 4):
         own = NystroemExtension(bandwidth=maps.bandwidth_, alpha=alpha, n_components=count)
         answer = own.fit(X, maps.embedding_).transform(queries)

@@ -109,7 +109,7 @@ def test_one_outlier_does_not_choose_for_all():
 def test_a_diffusion_map_is_extended_as_well_as_by_nystroem():
     rng = np.random.default_rng(4)
     X = rng.normal(size=(400, 2))  # some points lie far from the others
-    Y = DiffusionMaps(n_components=3).fit_transform(X)
+    Y = DiffusionMaps(n_components=3, bandwidth=1.0).fit_transform(X)
     hidden = np.arange(0, 400, 4)
     known = np.setdiff1d(np.arange(400), hidden)
     extension = PCAExtension().fit(X[known], Y[known])

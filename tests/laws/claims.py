@@ -74,7 +74,6 @@ GAPS: dict[str, dict[str, str]] = {
     },
     "shift X": {"cosine": "a shift changes angles"},
     "move Y": WITHOUT_IMAGES,
-    "units": {"diffusion map": "the bandwidth is one of a grid of quarter octaves"},
     "row order": {
         "multiscale": "the decomposition starts from the first rows",
         "detector split": "the half is chosen by row number",

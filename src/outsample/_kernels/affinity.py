@@ -14,6 +14,8 @@ BEYOND = 28.0
 # An expansion counts in full where the kernel's sum is above the one, and not below the other.
 TRUSTED = 0.1
 FADED = 0.01
+# A kernel with lengths of its own is exp(-2) where it is cut off.
+STEEPNESS = 2.0
 
 
 @njit
@@ -108,6 +110,34 @@ def markov_mean(start, stop, X, n, Q, root, weights, own_reach, reach, coefficie
             total += weight
             for a in range(d):
                 values[i, a] += weight * coefficients[j, a]
+        for a in range(d):
+            values[i, a] /= total
+
+
+@njit
+def local_mean(start, stop, X, n, Q, own, scales, weights, images, values):
+    """Mean of images, weights ``w_j exp(-2 r_j^2 / h^2)`` with h the longer of two lengths.
+
+    Rows further than h count for nothing. A query on a training row gets that row's image.
+    """
+    d = images.shape[1]
+    for i in range(start, stop):
+        values[i] = 0.0
+        total = 0.0
+        for j in range(n):
+            apart = row_distance(Q, i, X, j)
+            if apart == 0.0:
+                values[i] = images[j]
+                total = 1.0
+                break
+            longer = max(own[i], scales[j])
+            if apart > longer:
+                continue
+            reduced = apart / longer
+            weight = math.exp(-STEEPNESS * reduced * reduced) * weights[j]
+            total += weight
+            for a in range(d):
+                values[i, a] += weight * images[j, a]
         for a in range(d):
             values[i, a] /= total
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from outsample.estimators.kernel_expansion import KernelExpansion
-from outsample.kernel import affinity, spectral
+from outsample.kernel import affinity, eigenpairs, spectral
 from outsample.kernel.left_out import left_out_of_kernel
 
 
@@ -101,5 +101,5 @@ class GeometricHarmonics(KernelExpansion):
 
     def _expand(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         G = affinity.gaussian(self.points_, self.epsilon_, self.n_jobs)
-        values, vectors = spectral.eigenpairs_above(G, float(self.condition))
+        values, vectors = eigenpairs.eigenpairs_above(G, float(self.condition))
         return values, spectral.solve_in(values, vectors, f)

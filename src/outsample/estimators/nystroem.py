@@ -8,7 +8,7 @@ import numpy as np
 
 from outsample._validation import check_number
 from outsample.estimators.kernel_expansion import KernelExpansion
-from outsample.kernel import affinity, spectral
+from outsample.kernel import affinity, eigenpairs, spectral
 from outsample.kernel.left_out import left_out_of_markov
 
 
@@ -120,7 +120,7 @@ class NystroemExtension(KernelExpansion):
         kernel = spectral.markov(G, self.alpha)
         ridge = 1 / float(self.condition)
         if self.n_components != "auto" and self.n_components < len(f):
-            cut = spectral.nth_eigenvalue(kernel.conjugate, int(self.n_components))
+            cut = eigenpairs.nth_eigenvalue(kernel.conjugate, int(self.n_components))
             ridge = max(ridge, cut)
         return left_out_of_markov(kernel, f, ridge)
 
@@ -134,9 +134,10 @@ class NystroemExtension(KernelExpansion):
         kernel = spectral.markov(G, self.alpha)
         roots = kernel.root_degrees[:, None]
         if self.n_components == "auto" or self.n_components >= len(f):
-            values, vectors = spectral.eigenpairs_above(kernel.conjugate, float(self.condition))
+            values, vectors = eigenpairs.eigenpairs_above(kernel.conjugate, float(self.condition))
         else:
-            values, vectors = spectral.leading_eigenpairs(kernel.conjugate, int(self.n_components))
+            count = int(self.n_components)
+            values, vectors = eigenpairs.leading_eigenpairs(kernel.conjugate, count)
             kept = values > values[0] / float(self.condition)
             values, vectors = values[kept], vectors[:, kept]
         self.weights_ = kernel.weights

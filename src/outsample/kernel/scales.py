@@ -1,4 +1,4 @@
-"""Scales of a set of points: typical distances, the diameter, where a kernel sees most."""
+"""Scales of a set of points: typical distances and the diameter."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from outsample._parallel import over_rows
 from outsample.kernel.affinity import distances
 from outsample.points import Points, kernel_rows
 
-# Typical distances and the slope rule look at no more rows, and no more pairs, than this.
+# Typical distances look at no more rows than this.
 SAMPLE_ROWS = 512
-SAMPLE_PAIRS = 2**22
 
 
 def even_rows(n: int, most: int) -> np.ndarray:
@@ -60,38 +59,3 @@ def squared_diameter(X: Points) -> float:
     far = int(distances(X, center).argmax())
     squared = float(distances(X, X[far : far + 1]).max()) ** 2
     return squared if squared > 1e-290 else 1.0
-
-
-def squared_distance_sample(X: Points, n_jobs: int | None = None) -> np.ndarray:
-    """Squared distances (s, n) of some rows to all, those to themselves included."""
-    n = X.shape[0]
-    rows = even_rows(n, max(16, min(SAMPLE_ROWS, SAMPLE_PAIRS // n)))
-    return distances(X, X[rows], n_jobs) ** 2
-
-
-def slope_bandwidth(squared_distances: np.ndarray) -> float:
-    """Bandwidth at which the sum of the kernel grows fastest; 1 if all distances are 0.
-
-    With ``S(eps) = sum_ij exp(-d_ij^2 / eps)``, the epsilon on a logarithmic grid (quarter
-    octaves) at which the slope ``d log S / d log eps = sum_ij (d_ij^2 / eps) g_ij / S`` is
-    largest. The slope is 0 where the kernel sees only single points and where it sees all of them
-    alike; in between it is half the dimension of the data. R. R. Coifman, Y. Shkolnisky,
-    F. J. Sigworth, A. Singer, "Graph Laplacian tomography from unknown random projections", IEEE
-    Trans. Image Processing 17 (2008) 1891-1899.
-    """
-    squares = np.asarray(squared_distances, dtype=np.float64).ravel()
-    positive = squares[squares > 0]
-    if not positive.size:
-        return 1.0
-    octaves = np.log2([positive.min(), positive.max()])
-    coarse = np.arange(max(np.floor(octaves[0]), octaves[1] - 60), np.ceil(octaves[1]) + 2)
-    best = coarse[np.argmax([_slope(squares, 2.0**octave) for octave in coarse])]
-    fine = best + np.arange(-3, 4) / 4
-    return float(2.0 ** fine[np.argmax([_slope(squares, 2.0**octave) for octave in fine])])
-
-
-def _slope(squares: np.ndarray, epsilon: float) -> float:
-    exponents = np.minimum(squares / epsilon, kernels.BEYOND**2)
-    kernel = np.exp(-exponents)
-    total = kernel.sum()
-    return float((exponents * kernel).sum() / total) if total > 0 else 0.0

@@ -163,17 +163,21 @@ def _ranked(points: Array, places: list[int], labels: list[str]) -> str:
 
 
 def _shape(points: Array) -> str:
-    """Say whether the bulk of a map is straight or bent."""
+    """Say how far the bulk of a map is a horseshoe: its second coordinate bent over the first."""
     if not len(points):
         return ""
-    far = np.linalg.norm(points - np.median(points, axis=0), axis=1)
-    bulk = points[far <= np.quantile(far, 0.95)]
-    spread = np.linalg.svd(bulk - bulk.mean(axis=0), compute_uv=False) ** 2
-    if not spread.sum():
+    first, second = points[:, 0], points[:, 1]
+    low, high = np.quantile(first, [0.025, 0.975])
+    inner = (first >= low) & (first <= high)
+    spread = second[inner].var()
+    if not spread or low == high:
         return ""
-    share = spread[0] / spread.sum()
-    words = "one nearly straight band, not a horseshoe" if share > 0.95 else "not one straight band"
+    shares = []
+    for degree in (1, 2):
+        fit = np.polynomial.Polynomial.fit(first[inner], second[inner], degree)
+        shares.append(1 - float(((second[inner] - fit(first[inner])) ** 2).mean() / spread))
     return (
-        f"{percent(float(share))} of the variance of the inner 95 % of the minutes without a label"
-        f" is along one direction, so that these are {words}."
+        "Of the inner 95 % of the minutes without a label, a parabola of the first coordinate"
+        f" explains {percent(shares[1])} of the variance of the second, a straight line"
+        f" {percent(shares[0])}: a horseshoe where the first is high and the second low."
     )
