@@ -8,13 +8,13 @@ from sklearn.base import clone
 
 import reference
 from outsample import LaplacianPyramids, MultiscaleExtension
-from outsample.estimators import multiscale
-from outsample.kernel import memory
+from outsample.kernel import cascade, memory
 
 MODELS = {
     "pyramid": LaplacianPyramids(),
     "plain pyramid": LaplacianPyramids(stop="tolerance"),
     "multiscale": MultiscaleExtension(),
+    "plain multiscale": MultiscaleExtension(stop="tolerance"),
 }
 every_model = pytest.mark.parametrize("name", MODELS)
 
@@ -34,7 +34,7 @@ def data(seed, n=60, D=3, d=2, q=9):
 def test_multiscale_equals_its_twin():
     X, Y, queries = data(0)
     model = MultiscaleExtension(tolerance=1e-2).fit(X, Y)
-    cut = multiscale.CUT * model.delta
+    cut = cascade.CUT * model.delta
     values, left = reference.multiscale(X, Y, queries, model.scales_, model.sampled_, cut)
     np.testing.assert_allclose(model.transform(queries), values, rtol=1e-8, atol=1e-9)
     size = np.linalg.norm(Y - Y.mean(axis=0))
@@ -44,12 +44,45 @@ def test_multiscale_equals_its_twin():
 @pytest.mark.parametrize("tolerance", [1e-1, 1e-3, 1e-8])
 def test_the_training_error_is_below_the_tolerance(tolerance):
     X, Y, _ = data(1, n=150)
-    model = MultiscaleExtension(tolerance=tolerance).fit(X, Y)
+    model = MultiscaleExtension(stop="tolerance", tolerance=tolerance).fit(X, Y)
     assert model.errors_[-1] <= tolerance
     assert (model.errors_[:-1] > tolerance).all() and (np.diff(model.errors_) <= 1e-12).all()
     np.testing.assert_allclose(model.scales_[:-1] / model.scales_[1:], 2.0)
     error = np.linalg.norm(model.transform(X) - Y) / np.linalg.norm(Y - Y.mean(axis=0))
     assert error <= tolerance * (1 + 1e-6)
+
+
+def spiky_maps():
+    """Maps in which one or two points are far from all others, and eigenvectors of that kind."""
+    from sklearn.datasets import load_breast_cancer, load_digits, make_swiss_roll
+    from sklearn.manifold import LocallyLinearEmbedding
+    from sklearn.preprocessing import scale
+
+    cancer = scale(load_breast_cancer().data)
+    ltsa = LocallyLinearEmbedding(n_neighbors=12, method="ltsa", eigen_solver="dense")
+    yield "LTSA", cancer, ltsa.fit_transform(cancer)
+    points = cancer, load_digits().data[:500], make_swiss_roll(400, random_state=0)[0]
+    for X in points:
+        yield "spikes", X, np.eye(len(X))[:, [3, len(X) // 2]]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_never_worse_than_the_mean_of_the_map():
+    for name, X, Y in spiky_maps():
+        order = np.random.default_rng(0).permutation(len(X))
+        hidden, known = np.split(order, [len(X) // 5])
+        mean = np.linalg.norm(Y[known].mean(axis=0) - Y[hidden], axis=1).mean()
+        errors = {}
+        for stop in ("auto", "tolerance"):
+            model = MultiscaleExtension(stop=stop).fit(X[known], Y[known])
+            errors[stop] = np.linalg.norm(model.transform(X[hidden]) - Y[hidden], axis=1).mean()
+        assert errors["auto"] <= mean * (1 + 1e-9) < errors["tolerance"], name
+
+
+def test_cross_validation_leaves_smooth_maps_as_the_paper_has_them():
+    X, Y, queries = data(1, n=150)
+    ours, plain = (MultiscaleExtension(stop=stop).fit(X, Y) for stop in ("auto", "tolerance"))
+    np.testing.assert_array_equal(ours.transform(queries), plain.transform(queries))
 
 
 def test_parameters_have_their_effect():
@@ -82,6 +115,7 @@ def test_too_many_points_are_refused_before_memory_runs_out(monkeypatch):
     [
         ({"tolerance": -1.0}, "tolerance is -1.0"),
         ({"initial_scale": "big"}, "initial_scale is 'big'"),
+        ({"stop": "never"}, "stop is 'never'"),
         ({"delta": 0.0}, "delta is 0.0"),
         ({"max_scales": 0}, "max_scales is 0"),
         ({"random_state": "seed"}, "random_state is 'seed'"),
