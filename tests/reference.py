@@ -506,14 +506,14 @@ def soft_plane_distance(X, x, rows, ridge):
 
 
 def novelty_lengths(X, x):
-    """Isolation and soft distance of x among X, and its ten nearest rows."""
+    """Isolation, soft distance and width of x among X, and its ten nearest rows."""
     apart = np.linalg.norm(X - x, axis=1)
     order = np.argsort(apart, kind="stable")
     soft = [
         soft_plane_distance(X, x, order[: min(k, len(X))], ridge)
         for k, ridge in ((10, 0.1), (20, 0.03), (40, 0.01))
     ]
-    return apart[order[:2]].mean(), np.prod(soft) ** (1 / 3), order[:10]
+    return apart[order[:2]].mean(), np.prod(soft) ** (1 / 3), apart[order[39]], order[:10]
 
 
 def abnormality(X, queries):
@@ -523,18 +523,30 @@ def abnormality(X, queries):
     isolation = np.array([lengths[0] for lengths in left_out])
     unit = np.median(isolation)
 
-    def logs(alone, soft):
-        return (np.log(max(alone / unit, 1e-3)) + np.log(max(soft / unit, 1e-3))) / 2
+    def log(length):
+        return np.log(max(length / unit, 1e-3))
 
-    own = np.array([logs(*lengths[:2]) for lengths in left_out])
-    raw = np.array([own[i] - 0.2 * own[others[i][left_out[i][2]]].mean() for i in range(len(X))])
+    widths = np.array([log(lengths[2]) for lengths in left_out])
+
+    def compared(alone, soft, width, close):
+        mean = (log(alone) + log(soft)) / 2
+        return mean - 0.3 * log(width), mean - widths[close].mean()
+
+    known = np.array([compared(*left_out[i][:3], others[i][left_out[i][3]]) for i in range(len(X))])
+    starts = np.quantile(known, 0.9, axis=0)
+    spreads = np.maximum(np.maximum(known - starts, 0).mean(axis=0) / 0.1, 0.02)
+
+    def stranger(pair):
+        return np.max((pair - starts) / spreads - [0, np.log(3)], axis=-1)
+
+    raw = stranger(known)
     scores = []
     for x in queries:
-        alone, soft, close = novelty_lengths(X, x)
-        score = logs(alone, soft) - 0.2 * own[close].mean()
+        alone, soft, width, close = novelty_lengths(X, x)
+        score = stranger(np.array(compared(alone, soft, width, close)))
         if alone > isolation.max():
             score = raw.max() + 1 + np.log(alone / isolation.max())
         elif score > raw.max():
-            score = raw.max() + 1 - np.exp(raw.max() - score)
+            score = raw.max() + (score - raw.max()) / (1 + score - raw.max())
         scores.append(score - np.median(raw))
     return raw - np.median(raw), np.array(scores)

@@ -33,18 +33,21 @@ from outsample.trust.abnormality import training_scores
 from outsample.trust.explanation import Explanation
 
 CALIBRATIONS = ("leave-one-out", "split")
-# Above every abnormality, sums of logarithms of doubles; finite, so that scores stay ranked.
-NEVER = 1e4
+# Above every abnormality, logarithms of doubles over 0.02; finite, so that scores stay ranked.
+NEVER = 1e5
 
 
 class NoveltyDetector(OutlierScores):
     r"""Tell whether new points are like the training points, and with what confidence.
 
-    The abnormality of a point is the mean logarithm of two lengths, its distance from the
-    nearest training points and its distance from the planes that its neighbours span, less a
-    fifth of what its neighbours have themselves. Beyond the most isolated training point it is
-    the logarithm of the distance alone, so that moving a point straight away from the data never
-    lowers it there. Scaling, shifting or rotating X changes nothing; repeated rows do no harm.
+    Two lengths are measured around a point, its distance from the nearest training points and its
+    distance from the planes that its neighbours span. Their mean logarithm is compared with those
+    of training points in two ways: less a part of the width of its own neighbourhood, and relative
+    to the widths of its neighbours' own. The abnormality is the stranger of the two, in units of
+    how far the strangest tenth of the training points goes. Beyond the most isolated training
+    point it is the logarithm of the distance alone, so that moving a point straight away from the
+    data never lowers it there. Scaling, shifting or rotating X changes nothing; repeated rows and
+    discrete values do no harm.
 
     Each point's abnormality, compared with those of training points that were left out, gives a
     conformal p-value ``p = (1 + #{c >= s}) / (m + 1)``.
@@ -76,7 +79,7 @@ class NoveltyDetector(OutlierScores):
     scores_ : ndarray of shape (m,)
         Abnormalities of the calibration points, ascending.
     offset_ : float
-        ``decision_function`` is ``score_samples - offset_``; -10000, below every score, if there
+        ``decision_function`` is ``score_samples - offset_``; -100000, below every score, if there
         are too few calibration points for alpha.
     extension_ : estimator or None
         The fitted extension; None without a map.

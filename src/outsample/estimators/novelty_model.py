@@ -17,7 +17,7 @@ from outsample.records import JudgedPlacement, Neighbors
 from outsample.trust import abnormality, conformal
 from outsample.trust.abnormality import Distances, TrainingScores, measured, neighbors_needed
 from outsample.trust.disagreement import disagreement
-from outsample.trust.explanation import Explanation, explanations
+from outsample.trust.explanation import MEASURED, RELATIVE, Explanation, explanations
 
 # Neighbours that an explanation names.
 NAMED = 5
@@ -56,11 +56,9 @@ class NoveltyModel:
 
     def explain(self, X: Points, calibration: np.ndarray, left_out: Any) -> list[Explanation]:
         """Explain points; training rows that were left out of the map tell its usual numbers."""
-        counts = self.training.counts
-        known = {
-            name: np.repeat(values, counts)
-            for name, values in self.training.distances._asdict().items()
-        }
+        training = self.training
+        known = _numbers(training.distances, training.relative_distance)
+        known = {name: np.repeat(values, training.counts) for name, values in known.items()}
         if self.model is not None:
             alone = self.model.left_out(left_out.rows)
             weights = self.model.fitted.weights(alone)
@@ -74,11 +72,13 @@ class NoveltyModel:
                 solved = self.model.solve(rows, self._searched)
                 near, numbers = self._cut(rows, solved), self._disagreement(solved)
             distances, scores = self._scored(rows, near)
-            numbers = distances._asdict() | numbers
+            relative, decides = abnormality.relative_distances(training, distances, near)
+            numbers = _numbers(distances, relative) | numbers
             found += explanations(
                 scores,
                 conformal.p_values(scores, calibration),
                 {name: (numbers[name], known[name]) for name in known},
+                decides,
                 first_counts(near, np.full(len(scores), min(NAMED, self._needed))),
             )
         return found
@@ -115,3 +115,9 @@ class NoveltyModel:
         near, weights, coordinates = solved
         numbers = disagreement(self.model.judge.Y, near.near, weights, coordinates, self.n_jobs)
         return dict(zip(("residual", "dispersion"), numbers, strict=True))
+
+
+def _numbers(distances: Distances, relative_distance: np.ndarray) -> dict[str, np.ndarray]:
+    """Numbers that the score is made of, by the names that explanations use."""
+    near, off = distances.nearest_distance, distances.plane_distance
+    return dict(zip((*MEASURED, RELATIVE), (near, off, relative_distance), strict=True))

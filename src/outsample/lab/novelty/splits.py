@@ -31,7 +31,7 @@ GROUPS = {
     MNIST: "MNIST, one class new",
     JUNK: "Images that are none",
     DARPA: "Network traffic",
-    FRESH: "Sets unseen while the score was made",
+    FRESH: "Sets that did not choose the score",
 }
 
 # At most so many rows to learn from, so many new ones, and so many new images of MNIST.
