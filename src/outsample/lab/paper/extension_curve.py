@@ -21,6 +21,7 @@ import outsample
 from outsample.lab import methods as named
 from outsample.lab.methods import errors, paper_weightings
 from outsample.lab.novelty.splits import standardise
+from outsample.lab.paper.traffic_map import traffic_map
 from outsample.lab.progress import Progress
 from outsample.lab.traffic.days import Traffic, log_features
 from outsample.points import map_size
@@ -29,7 +30,7 @@ Array = NDArray[np.float64]
 
 AUTO = "auto"
 SIZES = (100, 200, 300, 400, 500, 600, 700, 750)
-N_POINTS, N_HIDDEN, N_COMPONENTS = 800, 50, 5
+N_POINTS, N_HIDDEN = 800, 50
 TITLES = named.TITLES | {
     AUTO: "PCAExtension(), all defaults",
     "nystroem": "Nyström",
@@ -113,7 +114,7 @@ def embed(day: Traffic, n_points: int = N_POINTS) -> TrafficMap:
     # The first ones, since at night one minute is like another: of hidden points with a twin in the
     # training set nothing could be learned.
     (X,) = standardise(log_features(day.X[~day.is_attack][:n_points]))
-    return TrafficMap(X, outsample.DiffusionMaps(n_components=N_COMPONENTS).fit_transform(X))
+    return TrafficMap(X, traffic_map(X))
 
 
 def run(

@@ -11,7 +11,13 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from outsample.lab.environment import versions
 from outsample.lab.json_records import plain, read_record, restored
-from outsample.lab.paper import complexity, extension_curve, sphere_orders, traffic_day
+from outsample.lab.paper import (
+    complexity,
+    extension_curve,
+    sphere_orders,
+    traffic_day,
+    traffic_map,
+)
 from outsample.lab.paper.page.report_page import write_report
 from outsample.lab.paper.reproduction_results import Data, Results
 from outsample.lab.progress import Progress, Teller
@@ -163,7 +169,9 @@ def _parameters(size: Size) -> dict[str, Any]:
             "n_neighbors of orders 1 and 2": sphere_orders.NEIGHBORS,
             "K": sphere_orders.LIPSCHITZ,
         },
-        "diffusion_map": "DiffusionMaps(n_components=5), log(1 + x), standardised",
+        "diffusion_map": f"DiffusionMaps(n_components={traffic_map.N_COMPONENTS},"
+        f" bandwidth={traffic_map.BANDWIDTH}, n_neighbors={traffic_map.NEIGHBORS}), log(1 + x),"
+        " standardised",
         "extension_curve": "all methods with their defaults; the paper's weights with order 0"
         " and squared loss, neighbours by leave-one-out",
         "traffic_day": "PCAExtension(weighting='tangent', order=0, loss='squared')",

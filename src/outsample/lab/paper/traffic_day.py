@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
-from outsample import DiffusionMaps, NoveltyDetector, NystroemExtension
+from outsample import NoveltyDetector, NystroemExtension
 from outsample.lab.methods import paper_weights
 from outsample.lab.novelty.splits import standardise
+from outsample.lab.paper.traffic_map import traffic_map
 from outsample.lab.progress import Progress
 from outsample.lab.traffic.days import Traffic, log_features, simulate_traffic
 from outsample.lab.traffic.features import FEATURES
@@ -32,7 +33,6 @@ Mask = NDArray[np.bool_]
 
 MAP_DAY, NEW_DAY = "1998-07-20", "1998-07-22"
 SIMULATED_MAP_DAY, SIMULATED_NEW_DAY = "simulated-2", "simulated-3"
-N_COMPONENTS = 5
 N_NAMED = 5  # Most abnormal minutes that are named
 PAPER_LABELLED, PAPER_MEAN = 2.72e-7, 6.21e-10  # m(x) of its point #51, mean of the other new ones
 TITLES = {
@@ -161,7 +161,7 @@ def run(
     tell(0.0, "Fig. 7.4: map of a day")
     day, new_day = (one.rows(slice(n_minutes)) for one in source[:2])
     (X,) = standardise(log_features(day.X))
-    Y = DiffusionMaps(n_components=N_COMPONENTS).fit_transform(X)
+    Y = traffic_map(X)
     shown = DayMap(_name(day), day.times.tolist(), day.attacks.tolist(), Y)
     normal = ~day.is_attack
     kept = normal & (np.arange(len(Y)) % 2 == 0)
