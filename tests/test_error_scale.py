@@ -42,6 +42,7 @@ def test_lengths_around_placements(points, n):
     np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("seed", range(5))
 def test_boosting_takes_the_best_cut_every_time(seed, monkeypatch):
     monkeypatch.setattr(error_scale, "LEAST", 4)

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from outsample._kernels import bounds as kernels
+from outsample._kernels import stumps as boosting
 from outsample._parallel import over_rows
 from outsample.neighbors.ties import EQUAL
 from outsample.records import Neighbors
@@ -129,30 +130,13 @@ def boosted_stumps(steps: np.ndarray, target: np.ndarray) -> Stumps:
     Each round takes a part of the stump, one cut of one function, that leaves the least squares;
     functions that are `RISING` take no stump that falls.
     """
-    p, s = steps.shape
-    n_steps = int(steps.max()) + 1
     mean = float(target.mean())
-    rest = target - mean
-    taken = np.zeros((4, ROUNDS))
-    flat = (steps + n_steps * np.arange(p)[:, None]).ravel()
-    left = np.bincount(flat, minlength=p * n_steps).reshape(p, -1).cumsum(axis=1)[:, :-1]
-    right = s - left
-    fits = (left >= LEAST) & (right >= LEAST)
-    left, right = np.maximum(left, 1), np.maximum(right, 1)
-    for at in range(ROUNDS if fits.any() else 0):
-        sums = np.bincount(flat, np.tile(rest, p), minlength=p * n_steps)
-        below = sums.reshape(p, -1).cumsum(axis=1)[:, :-1]
-        above = rest.sum() - below
-        low, high = below / left, above / right
-        allowed = fits & ((low <= high) | ~RISING[:, None])
-        gain = np.where(allowed, below * low + above * high, -1.0)
-        f, cut = np.unravel_index(gain.argmax(), gain.shape)
-        if gain[f, cut] <= 0:
-            break
-        stump = RATE * low[f, cut], RATE * high[f, cut]
-        taken[:, at] = f, cut, *stump
-        rest = rest - np.where(steps[f] <= cut, *stump)
-    return Stumps(mean, taken[0].astype(int), taken[1].astype(int), taken[2], taken[3])
+    stumps = Stumps(mean, *np.zeros((2, ROUNDS), dtype=np.int64), *np.zeros((2, ROUNDS)))
+    boosting.boosted_stumps(
+        np.ascontiguousarray(steps), target - mean, int(steps.max()) + 1, RISING, LEAST, RATE,
+        *stumps[1:],
+    )  # fmt: skip
+    return stumps
 
 
 def _cuts(lengths: np.ndarray) -> np.ndarray:
