@@ -140,14 +140,18 @@ def boosted_stumps(steps: np.ndarray, target: np.ndarray) -> Stumps:
 
 
 def _cuts(lengths: np.ndarray) -> np.ndarray:
-    """Cuts (5, b) between lengths that differ by more than rounding; infinite ones fill up."""
+    """Cuts (5, b) between lengths that differ by more than rounding; infinite ones fill up.
+
+    Each is just above the smaller length: in a gap that no training point has, as those of a
+    regular grid, a point counts among the larger ones.
+    """
     found = []
     for column in np.sort(lengths, axis=0).T:
         gaps = np.flatnonzero(column[1:] > column[:-1] * (1 + EQUAL))
         if len(gaps) >= STEPS:
             ranks = np.arange(1, STEPS) * len(column) / STEPS
             gaps = gaps[np.unique(np.minimum(np.searchsorted(gaps + 1, ranks), len(gaps) - 1))]
-        found.append(column[gaps] / 2 + column[gaps + 1] / 2)
+        found.append(column[gaps] * (1 + EQUAL))
     cuts = np.full((len(found), max(map(len, found))), np.inf)
     for row, some in zip(cuts, found, strict=True):
         row[: len(some)] = some
