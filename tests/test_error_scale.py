@@ -42,6 +42,20 @@ def test_lengths_around_placements(points, n):
     np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.parametrize(("radius", "k"), [(0.2, 2), (0.2, 20), (2.0, 2), (2.0, 20)])
+def test_balls_of_any_size_have_the_same_lengths(radius, k):
+    """With a ball the placement differs, the neighbours around it do not."""
+    rng = np.random.default_rng(0)
+    X, Y, Q = rng.normal(size=(90, 2)), rng.normal(size=(90, 2)), rng.normal(size=(6, 2))
+    ball = clone(NEAR).set_params(radius=radius, n_neighbors=k).fit(X, Y)
+    solved = ball.model_.solve(Q)
+    found = lengths_around(ball.model_.judge.Y, solved.near.closest(15), solved.coordinates)
+    for x, placed, lengths in zip(Q, solved.coordinates, found, strict=True):
+        np.testing.assert_allclose(lengths, reference.lengths_around(X, Y, x, placed))
+    bars = ball.place(Q).error_bar
+    np.testing.assert_array_equal([ball.place(x[None]).error_bar[0] for x in Q], bars)
+
+
 @pytest.mark.kernels
 @pytest.mark.parametrize("seed", range(5))
 def test_boosting_takes_the_best_cut_every_time(seed, monkeypatch):

@@ -50,11 +50,11 @@ class Neighborhoods:
     def closest(self, k: int) -> Neighbors:
         """Return the k nearest and those as far as the last, whatever number places the points.
 
-        Of a search that found more than k, or all.
+        Of a search that found more than k, or all. Of balls, which may hold no other tie, one more.
         """
         if self.search.radius is None:
             return with_ties(self.search.index, self.Q, self.wide, k, self.held_out)[0]
-        return first_counts(self.wide, tied_sizes(self.wide, k))
+        return first_counts(self.wide, np.minimum(tied_sizes(self.wide, k), k + 1))
 
 
 @dataclass(frozen=True)
