@@ -109,13 +109,19 @@ def least_shifts(
     Rows are taken in groups by their expected log error (s,), and the quantile of the excess (s,)
     of true over expected in each is what holds `SLACK` less than the level.
     """
-    order = np.lexsort((excess, expected))
+    order = np.argsort(expected, kind="stable")
     excess, expected = excess[order], expected[order]
     size = min(max(len(order) // GROUPS, LEAST_GROUP), len(order))
     starts = np.unique(np.linspace(0, len(order) - size, 2 * GROUPS - 1).astype(int))
+    # Rows with one expectation stay together: which of them came first says nothing.
+    starts, ends = (
+        np.searchsorted(expected, expected[starts], side="left"),
+        np.searchsorted(expected, expected[starts + size - 1], side="right"),
+    )
+    groups = [slice(at, end) for at, end in zip(starts, ends, strict=True)]
     lowest = level - SLACK * min(level, 1 - level)
-    middles = np.array([np.median(expected[at : at + size]) for at in starts])
-    needed = np.array([conformal_quantile(excess[at : at + size], lowest) for at in starts])
+    middles = np.array([np.median(expected[group]) for group in groups])
+    needed = np.array([conformal_quantile(excess[group], lowest) for group in groups])
     knots, first = np.unique(middles, return_index=True)
     return knots, np.maximum.reduceat(needed, first)
 

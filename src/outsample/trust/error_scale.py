@@ -85,7 +85,9 @@ def learnt_scale(lengths: np.ndarray, logs: np.ndarray) -> tuple[ErrorScale, np.
     steps = np.stack(
         [np.searchsorted(at, length) for at, length in zip(cuts, lengths.T, strict=True)]
     )
-    fold = np.arange(len(logs)) % FOLDS
+    # By what the rows are, wherever they stand: sparse points are sorted otherwise than dense ones.
+    fold = np.empty(len(logs), dtype=np.int64)
+    fold[np.lexsort((logs, *lengths.T))] = np.arange(len(logs)) % FOLDS
     boosts = [boosted_stumps(steps[:, fold != one], logs[fold != one]) for one in range(FOLDS)]
     paths = np.empty((len(logs), ROUNDS + 1))
     for one, boost in enumerate(boosts):
