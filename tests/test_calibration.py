@@ -114,10 +114,10 @@ def test_the_radius_in_its_parts():
     """Too few rows to learn a scale from: the spread, and beyond the data what takes over."""
     errors, around = np.arange(1.0, 51.0), np.tile([2.0, 3.0, 4.0, 1.0, 1.0], (50, 1))
     bars = calibrated_bars(errors, around, np.full(50, 3.0), 1.0)
-    assert bars[4:] == (50.0, 46 / 1.1, 0.1, 3.0, 2.0, 46.0)
+    assert bars[4:] == (50.0, 46 / 1.1, 0.1, 3.0, 2.0, 50.0)
     queries = np.tile(around[0], (4, 1))
     queries[:, 0] = 2.0, 3.0, 4.0, 5.0
-    wanted = [46, (46 * (46 + 3)) ** 0.5, 46 + 6, 46 + 9]
+    wanted = [46, (50 * (50 + 3)) ** 0.5, 50 + 6, 50 + 9]
     np.testing.assert_allclose(bars.radii(queries), wanted)
     assert np.isfinite(bars.radii(np.full((1, 5), 1e308))).all()
 

@@ -28,9 +28,9 @@ class ErrorBars(NamedTuple):
     like this one need. Where too few points were left out the radius is ``factor * (spread +
     floor)``, with the spread of the five nearest images.
 
-    Beyond ``farthest``, the largest distance of a training point from its nearest neighbour, both
-    say less and less. At twice that distance ``widest`` plus ``slope`` times the distance beyond
-    has taken over, by a geometric mean on the way.
+    Beyond ``farthest``, the largest distance of a training point from its nearest neighbour, it is
+    no less than the largest error. At twice that distance ``widest`` plus ``slope`` times the
+    distance beyond has taken over, by a geometric mean on the way.
     """
 
     scale: ErrorScale
@@ -50,7 +50,9 @@ class ErrorBars(NamedTuple):
         with np.errstate(over="ignore"):  # the largest double stands for anything beyond it
             share = np.minimum(beyond / self.farthest, 1.0) if self.farthest > 0 else beyond > 0
             far = np.minimum(self.widest + self.slope * beyond, LARGEST)
-        return self.among(around) ** (1 - share) * far**share
+        near = self.among(around)
+        near = np.where(beyond > 0, np.maximum(near, self.largest), near)
+        return near ** (1 - share) * far**share
 
     def among(self, around: np.ndarray) -> np.ndarray:
         """Error bars (q,) of points that are no farther away than the training ones."""
@@ -86,7 +88,7 @@ def calibrated_bars(
         factor = conformal_quantile(ratios, level)
         widest = min(factor * (widest + floor), LARGEST)
     none, largest, slope = np.empty(0), float(errors.max()), float(np.median(slopes))
-    farthest = float(around[:, 0].max())
+    farthest, widest = float(around[:, 0].max()), max(widest, largest)
     bars = ErrorBars(NOTHING, 0.0, none, none, largest, factor, floor, slope, farthest, widest)
     if len(errors) < LEAST_ROWS or not errors.any():
         return bars
@@ -97,8 +99,7 @@ def calibrated_bars(
     # A row that is held in any case is held whatever the shift.
     excess[excess <= np.interp(expected, knots, least)] = -np.inf
     shift = conformal_quantile(excess, level)
-    bars = bars._replace(scale=scale, shift=shift, knots=knots, least=least)
-    return bars._replace(widest=max(widest, float(bars.among(around).max())))
+    return bars._replace(scale=scale, shift=shift, knots=knots, least=least)
 
 
 def least_shifts(
