@@ -550,3 +550,38 @@ def abnormality(X, queries):
             score = raw.max() + (score - raw.max()) / (1 + score - raw.max())
         scores.append(score - np.median(raw))
     return raw - np.median(raw), np.array(scores)
+
+
+def lengths_around(X, Y, x, placed):
+    """Distances of the 1st, 5th and 15th row, and spreads of 5 and 15 images, with ties."""
+    apart = np.linalg.norm(X - x, axis=1)
+    order = np.argsort(apart, kind="stable")
+    at = [apart[order[min(k, len(X)) - 1]] for k in (1, 5, 15)]
+    spreads = [
+        np.sqrt(((Y[apart <= limit * (1 + 1e-9)] - placed) ** 2).sum(axis=1).mean())
+        for limit in at[1:]
+    ]
+    return np.array([*at, *spreads])
+
+
+def boosted_steps(steps, target, n_steps, rounds, rate, least, rising):
+    """Return sums of stumps, each the one cut of all that leaves the least squares."""
+    values = np.zeros((len(steps), n_steps))
+    values[0] = target.mean()
+    for _ in range(rounds):
+        rest = target - sum(values[f, steps[f]] for f in range(len(steps)))
+        best = (np.sum(rest**2), None)
+        for f in range(len(steps)):
+            for cut in range(n_steps - 1):
+                left = steps[f] <= cut
+                if min(left.sum(), (~left).sum()) < least:
+                    continue
+                low, high = rest[left].mean(), rest[~left].mean()
+                squares = np.sum((rest - np.where(left, low, high)) ** 2)
+                if squares < best[0] - 1e-12 and (low <= high or not rising[f]):
+                    best = squares, (f, cut, low, high)
+        if best[1] is None:
+            break
+        f, cut, low, high = best[1]
+        values[f] += rate * np.where(np.arange(n_steps) <= cut, low, high)
+    return values

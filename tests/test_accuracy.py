@@ -62,6 +62,7 @@ def test_the_command_from_end_to_end(run):
     ball, torn, gone = told["maps"]
     assert gone == {"name": "gone", "title": "gone", "kind": "isomap", "skipped": "no file here"}
     assert ball["error"] == "absolute" and ball["met"] and 0 < ball["coverage"] <= 1
+    assert ball["tenths"]["share"] == ball["coverage"] and len(ball["tenths"]["density"]) == 10
     assert len(ball["chosen"]) == 1 and len(torn["chosen"]) == 3
     assert told["seeds"] == [0, 1, 2] and told["versions"]["scikit-learn"]
     failed = next(row for row in torn["rows"] if row["name"].startswith("openTSNE"))
@@ -75,6 +76,7 @@ def test_the_command_from_end_to_end(run):
     assert result.stderr.splitlines()[-1].startswith("[100%] done")
     assert max(map(len, result.stdout.splitlines()[:-4])) <= 80
     html = (folder / "accuracy.html").read_text()
+    assert html.count("error bar, from narrow to wide") == 2
     assert "gone was skipped: no file here." in html and "failed. ImportError" in html
     assert html.count("<img ") == 1 and (folder / "accuracy.png").read_bytes()[:4] == b"\x89PNG"
     # From the file of results alone, and with nothing measured: the same page, picture and summary.

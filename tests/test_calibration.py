@@ -111,12 +111,15 @@ def test_bars_grow_along_a_ray_away_from_the_data(name, kind, seed):
 
 
 def test_the_radius_in_its_parts():
-    errors, spread = np.arange(1.0, 101.0), np.ones(100)
-    bars = calibrated_bars(errors, spread, np.full(100, 2.0), np.full(100, 3.0), 1.0)
-    assert bars == (91 / 1.1, 0.1, 3.0, 2.0, 1.0)
-    np.testing.assert_allclose(bars.radii(np.array([1.0, 1.0]), np.array([2.0, 5.0])), [91, 100])
-    largest = bars.radii(np.array([1e308]), np.array([1e308]))
-    assert np.isfinite(largest).all()
+    """Too few rows to learn a scale from: the spread, and beyond the data what takes over."""
+    errors, around = np.arange(1.0, 51.0), np.tile([2.0, 3.0, 4.0, 1.0, 1.0], (50, 1))
+    bars = calibrated_bars(errors, around, np.full(50, 3.0), 1.0)
+    assert bars[4:] == (50.0, 46 / 1.1, 0.1, 3.0, 2.0, 50.0)
+    queries = np.tile(around[0], (4, 1))
+    queries[:, 0] = 2.0, 3.0, 4.0, 5.0
+    wanted = [46, (50 * (50 + 3)) ** 0.5, 50 + 6, 50 + 9]
+    np.testing.assert_allclose(bars.radii(queries), wanted)
+    assert np.isfinite(bars.radii(np.full((1, 5), 1e308))).all()
 
 
 def test_a_constant_map_has_no_error():

@@ -83,9 +83,9 @@ class Placement(NamedTuple):
     coordinates : ndarray of shape (q, d)
         The extension of the map to the points, Eq. 2.8.
     error_bar : ndarray of shape (q,)
-        Radius around the coordinates that holds the true image of 90 % of points like the
-        training ones (conformal, from leave-one-out errors scaled by the local spread of the
-        images); it grows away from the data.
+        Radius around the coordinates that holds the true image of 90 % (``level``) of points like
+        the training ones: conformal, from leave-one-out errors over the error expected at the
+        point. It grows away from the data.
     residual : ndarray of shape (q,)
         ``m(x)^2`` of Eq. 2.9 as the minimised least-squares objective,
         ``sum_j e_j' w_j e_j`` with ``e_j = psi(x_j) - psi(x)``. It grows with disagreement among

@@ -1,4 +1,4 @@
-"""Lipschitz ratios and the certificate of a placement."""
+"""Lipschitz ratios, the certificate of a placement, and lengths around it."""
 
 from __future__ import annotations
 
@@ -36,15 +36,33 @@ def certificates(start, stop, Y, indptr, indices, distances, lipschitz, coordina
 
 
 @njit
-def image_spread(start, stop, Y, indptr, indices, most, coordinates, spread):
-    """Root mean square distance of the nearest images, at most ``most``, from the placement."""
+def spread_around(Y, indices, first, last, centre):
+    """Root mean square distance of images from a point, of any size."""
+    largest = 0.0
+    for j in range(first, last):
+        largest = max(largest, distance(centre, Y[indices[j]]))
+    if largest == 0.0:
+        return 0.0
+    squares = 0.0
+    for j in range(first, last):
+        squares += (distance(centre, Y[indices[j]]) / largest) ** 2
+    return largest * np.sqrt(squares / (last - first))
+
+
+@njit
+def lengths_around(
+    start, stop, Y, indptr, indices, distances, few, many, equal, coordinates, lengths
+):
+    """Distances of three neighbours, and spreads of the images of few and many, ties included."""
     for i in range(start, stop):
-        last = min(indptr[i] + most, indptr[i + 1])
-        lengths = 0.0
-        largest = 0.0
-        for j in range(indptr[i], last):
-            largest = max(largest, distance(coordinates[i], Y[indices[j]]))
-        for j in range(indptr[i], last):
-            if largest > 0.0:
-                lengths += (distance(coordinates[i], Y[indices[j]]) / largest) ** 2
-        spread[i] = largest * np.sqrt(lengths / (last - indptr[i]))
+        first, end = indptr[i], indptr[i + 1]
+        lengths[i, 0] = distances[first]
+        for part in range(2):
+            size = few if part == 0 else many
+            last = min(first + size, end) - 1
+            lengths[i, 1 + part] = distances[last]
+            limit = distances[last] * equal
+            last += 1
+            while last < end and distances[last] <= limit:
+                last += 1
+            lengths[i, 3 + part] = spread_around(Y, indices, first, last, coordinates[i])

@@ -83,6 +83,9 @@ class PCAExtension(MapExtension):
         K of the certificate ``Placement.bound``. Given, the certificate is a guarantee for every
         K-Lipschitz map; ``"auto"`` takes the largest ratio seen between training neighbours,
         which can be less than the true K.
+    level : float, default=0.9
+        Share of true images, of points like the training ones, that ``Placement.error_bar`` is to
+        hold; from 0.5 to 0.99.
     metric : {"euclidean", "cosine"}, default="euclidean"
         Distance between points. With ``"cosine"`` the points are scaled to length 1; radii are
         cosine distances, and orders above 0 are not available.
@@ -155,6 +158,7 @@ class PCAExtension(MapExtension):
         tangent_radius: float | None = None,
         tangent_dim: int | Literal["auto"] = "auto",
         lipschitz: float | Literal["auto"] = "auto",
+        level: float = 0.9,
         metric: str = "euclidean",
         index: str = "auto",
         n_jobs: int | None = None,
@@ -168,6 +172,7 @@ class PCAExtension(MapExtension):
         self.tangent_radius = tangent_radius
         self.tangent_dim = tangent_dim
         self.lipschitz = lipschitz
+        self.level = level
         self.metric = metric
         self.index = index
         self.n_jobs = n_jobs
@@ -199,7 +204,7 @@ class PCAExtension(MapExtension):
         lipschitz = None if self.lipschitz == "auto" else float(self.lipschitz)
         problem = Problem(search, images, curvature, self.n_jobs)
         self.model_, (_, self.selection_, self.left_out_) = learn(
-            problem, given, lipschitz, left_out_copies(self.distinct_, Y)
+            problem, given, lipschitz, float(self.level), left_out_copies(self.distinct_, Y)
         )
         self.loo_error_ = mean_error(images, self.left_out_)
 

@@ -28,6 +28,7 @@ def given_parameters(extension: Any, n: int, m: int, d: int, is_sparse: bool) ->
         check_number("tangent_dim", extension.tangent_dim, 1, most, whole=True)
     if extension.lipschitz != "auto":
         check_number("lipschitz", extension.lipschitz, 0, np.inf)
+    check_number("level", extension.level, 0.5, 0.99)
     check_choice("index", extension.index, ["auto", *INDEXES])
     if is_sparse and extension.index == "kd_tree":
         raise ValueError(

@@ -10,7 +10,7 @@ import numpy as np
 
 from outsample.neighbors.cuts import first_counts, without_self
 from outsample.neighbors.index import NeighborIndex
-from outsample.neighbors.ties import with_ties
+from outsample.neighbors.ties import tied_sizes, with_ties
 from outsample.points import Points
 from outsample.records import Neighbors
 
@@ -46,6 +46,15 @@ class Neighborhoods:
             radius = self.search.tangent_radius
             framed = self.search.ball(self.Q, radius, self.search.least_framed, self.held_out)
         return framed, np.maximum(framed.distances[framed.indptr[1:] - 1], radius or 0.0)
+
+    def closest(self, k: int) -> Neighbors:
+        """Return the k nearest and those as far as the last, whatever number places the points.
+
+        Of a search that found more than k, or all. Of balls, which may hold no other tie, one more.
+        """
+        if self.search.radius is None:
+            return with_ties(self.search.index, self.Q, self.wide, k, self.held_out)[0]
+        return first_counts(self.wide, np.minimum(tied_sizes(self.wide, k), k + 1))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from outsample.placers.race import Chosen, choose
 from outsample.points import Points
 from outsample.records import Placement, Weights
 from outsample.trust.bounds import lipschitz_estimates
-from outsample.trust.error_bars import SPREAD_NEIGHBORS, calibrated_bars, image_spread, lengths
+from outsample.trust.error_bars import calibrated_bars, lengths
+from outsample.trust.error_scale import SIZES, lengths_around
 from outsample.trust.judge import Judge
 
 # The Lipschitz constant looks at no fewer neighbours than this.
@@ -58,10 +59,11 @@ class MapModel(NamedTuple):
     def solve(self, X: Points, at_least: int = 0) -> Solved:
         """Coordinates with what they came from; ``near.wide`` has ``at_least`` neighbours.
 
-        A placer over all points is judged by its nearest ones.
+        A placer over all points is judged by its nearest ones. Error bars look at fifteen; one more
+        tells whether the last is tied with it.
         """
         k = self.fitted.placer.n_neighbors or min(len(self.judge.Y), UNIT_NEIGHBOR)
-        near = self.search.around(X, k, at_least=at_least)
+        near = self.search.around(X, k, at_least=max(at_least, SIZES[-1] + 1))
         weights = self.fitted.weights(near)
         return Solved(near, weights, self.fitted.place(X, near, weights))
 
@@ -73,33 +75,33 @@ class MapModel(NamedTuple):
     def judged(self, X: Points, solved: Solved, dtype: np.dtype) -> Placement:
         """How far to trust what `solve` found."""
         near, weights, coordinates = solved
-        return self.judge.judge(X, near.near, weights, coordinates, dtype, self.n_jobs)
+        closest = near.closest(SIZES[-1])
+        return self.judge.judge(X, near.near, closest, weights, coordinates, dtype, self.n_jobs)
 
 
 def learn(
-    problem: Problem, given: Given, lipschitz: float | None, copies: Copies
+    problem: Problem, given: Given, lipschitz: float | None, level: float, copies: Copies
 ) -> tuple[MapModel, Chosen]:
     """Choose a placer and calibrate its judge; a ``lipschitz`` of None is estimated."""
     chosen = choose(problem, given)
-    rows, around, coordinates = chosen.left_out
-    assert around is not None
-    Y, near, n_jobs = problem.Y, around.near, problem.n_jobs
+    rows, _, coordinates = chosen.left_out
+    Y, n_jobs, most = problem.Y, problem.n_jobs, SIZES[-1]
     # Never of fewer rows than these, and one more for the row itself.
     k = 1 + max(min(chosen.fitted.placer.n_neighbors or WIDE, WIDE), LIPSCHITZ_NEIGHBORS)
     slopes = lipschitz_estimates(Y, rows, problem.nearest(rows, k), n_jobs)
     errors = lengths(coordinates - Y[rows])
-    spread = image_spread(Y, near, coordinates, n_jobs)
-    nearest = near.distances[near.indptr[:-1]]
+    closest = problem.left_out(rows, min(most, problem.n - 1)).closest(most)
+    around = lengths_around(Y, closest, coordinates, n_jobs)
     if copies.share > 0:  # rows with copies see these: as many of them as there are among all
         alone = ~copies.has_copies[rows]
         part = min(copies.share / max(1 - copies.share, 1e-9) * alone.sum(), len(copies.errors))
         some = slice(max(int(np.ceil(part)), 1))
-        beside = problem.nearest(copies.points[some], SPREAD_NEIGHBORS)
+        beside = problem.search.around(problem.X[copies.points[some]], most, at_least=most + 1)
+        held = lengths_around(Y, beside.closest(most), copies.images[some], n_jobs)
         errors = np.r_[errors[alone], copies.errors[some]]
-        spread = np.r_[spread[alone], image_spread(Y, beside, copies.images[some], n_jobs)]
-        nearest = np.r_[nearest[alone], np.zeros(len(errors) - alone.sum())]
+        around = np.r_[around[alone], held]
     widest = float(lengths(np.ptp(Y, axis=0)[None])[0])
-    bars = calibrated_bars(errors, spread, nearest, slopes, widest)
+    bars = calibrated_bars(errors, around, slopes, widest, level)
     slope = float(slopes.max()) if lipschitz is None else lipschitz
     judge = Judge(problem.X, Y, bars, slope, problem.dimension)
     # Neighbourhoods are not kept: with a wide radius each of them holds every training point.

@@ -37,7 +37,7 @@ ROUNDING = 1e-13
 # Neighbourhoods tried beyond the largest candidates, for the best placer only.
 WIDER = (120,)
 # The placer in force is left-one-out on so many training rows; K and the error bars are too.
-SAMPLE_ROWS = 1000
+SAMPLE_ROWS = 2000
 # Training sets up to this size try a placer over all points even if the local one is narrow.
 ALWAYS_ROWS = 500
 # Rows on which the settings of a placer over all points are chosen.

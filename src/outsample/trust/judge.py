@@ -10,7 +10,8 @@ from outsample.points import Points
 from outsample.records import Neighbors, Placement, Weights
 from outsample.trust.bounds import certificates
 from outsample.trust.disagreement import disagreement
-from outsample.trust.error_bars import ErrorBars, image_spread
+from outsample.trust.error_bars import ErrorBars
+from outsample.trust.error_scale import lengths_around
 from outsample.trust.planes import plane_distances
 
 
@@ -31,18 +32,21 @@ class Judge(NamedTuple):
         self,
         Q: Points,
         near: Neighbors,
+        closest: Neighbors,
         weights: Weights,
         coordinates: np.ndarray,
         dtype: np.dtype,
         n_jobs: int | None,
     ) -> Placement:
-        """Return coordinates (q, d), as they are handed out, with their quality."""
+        """Return coordinates (q, d), as they are handed out, with their quality.
+
+        ``near`` are the neighbours that placed the points, ``closest`` those of the error bars.
+        """
         residual, dispersion = disagreement(self.Y, near, weights, coordinates, n_jobs)
         # The certificate and the bar speak of the coordinates as they are handed out.
         coordinates = coordinates.astype(dtype, copy=False)
         given_out = coordinates.astype(np.float64, copy=False)
-        spread = image_spread(self.Y, near, given_out, n_jobs)
-        bars = self.error_bars.radii(spread, near.distances[near.indptr[:-1]])
+        bars = self.error_bars.radii(lengths_around(self.Y, closest, given_out, n_jobs))
         bound = certificates(self.Y, near, self.lipschitz, given_out, n_jobs)
         off_manifold = plane_distances(self.X, Q, near, self.manifold_dim, n_jobs)
         isolation = np.add.reduceat(near.distances, near.indptr[:-1]) / np.diff(near.indptr)

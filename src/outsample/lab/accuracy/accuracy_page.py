@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from outsample import plots
 from outsample.comparison.compare import Comparison
 from outsample.lab.accuracy.map_result import AccuracyRun, MapResult
@@ -56,7 +58,27 @@ def _covered(result: MapResult) -> str:
     if result.coverage is None:
         return ""
     share = f"{100 * result.coverage:.1f} %"
-    return f"The error bars of PCAExtension() hold {share} of the points; 90 % are promised."
+    least = ""
+    if result.tenths is not None:
+        least = f", {100 * result.tenths.lowest:.0f} % of the worst tenth"
+    return f"The error bars of PCAExtension() hold {share} of the points{least}; 90 % are promised."
+
+
+def tenths_table(result: MapResult) -> list[Table]:
+    """Lay out coverage by tenths of the points: one line each for isolation, density and bar."""
+    if result.tenths is None:
+        return []
+    lines = {
+        "isolation, from small to large": result.tenths.isolation,
+        "density, from dense to sparse": result.tenths.density,
+        "error bar, from narrow to wide": result.tenths.bar,
+    }
+    rows = [
+        [name, *(f"{100 * share:.0f}" if np.isfinite(share) else "-" for share in shares)]
+        for name, shares in lines.items()
+    ]
+    header = ("Per cent held, by", *map(str, range(1, len(rows[0]))))
+    return [Table(header, rows, "Error bars: true images held, in each tenth of the points.")]
 
 
 def ratios(results: Sequence[MapResult]) -> Picture | None:
@@ -113,4 +135,4 @@ def _section(result: MapResult) -> Section:
         f"{row.result.name} failed. {row.result.failure}." for row in result.rows
         if row.result.failure
     ]  # fmt: skip
-    return Section(result.title, words, [_table(result)])
+    return Section(result.title, words, [_table(result), *tenths_table(result)])

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from outsample.comparison.coverage import Coverage, coverage, mean_coverage
 from outsample.comparison.holdout import Case, measure
 from outsample.lab.accuracy.map_result import MapResult, MapRow
 from outsample.lab.accuracy.maps import MAPS, SPHERE, MapSpec, Unavailable, cases
@@ -65,7 +66,7 @@ def run_map(spec: MapSpec, seeds: Sequence[int], folder: Path | None, tell: Prog
     size = 1.0 if spec.kind == SPHERE else map_size(Y)
     step = np.pi / (np.sqrt(len(X)) - 1) if spec.kind == SPHERE else None
     listed = extenders(spec.kind, step)
-    judge = _Judge(size)
+    judge = _Judge()
     rows = []
     for at, extender in enumerate(listed):
         tell(0.2 + 0.8 * at / len(listed), f"{spec.title}: {extender.name}")
@@ -73,13 +74,15 @@ def run_map(spec: MapSpec, seeds: Sequence[int], folder: Path | None, tell: Prog
         result = measure(extender.name, extender.build, splits, size, on_case)
         rows.append(MapRow(result, extender.family, extender.note))
     rows.sort(key=lambda row: (bool(row.result.failure), row.result.error))
+    tenths = mean_coverage(judge.coverages) if judge.coverages else None
     return told._replace(
         rows=rows,
         n_points=len(X),
         n_columns=X.shape[1],
         n_components=Y.shape[1],
         map_seconds=seconds,
-        coverage=float(np.mean(judge.shares)) if judge.shares else None,
+        coverage=None if tenths is None else tenths.share,
+        tenths=tenths,
         chosen=tuple(judge.chosen),
     )
 
@@ -87,15 +90,13 @@ def run_map(spec: MapSpec, seeds: Sequence[int], folder: Path | None, tell: Prog
 class _Judge:
     """Looks at our own fitted extension: what it chose, and whether its error bars hold."""
 
-    def __init__(self, size: float) -> None:
-        self.size = size
+    def __init__(self) -> None:
         self.chosen: list[str] = []
-        self.shares: list[float] = []  # Of the points within their bar
+        self.coverages: list[Coverage] = []
 
     def __call__(self, fitted: Any, case: Case, errors: NDArray[np.float64]) -> None:
         self.chosen.append(
             f"{fitted.weighting_}, {fitted.n_neighbors_} neighbours, order {fitted.order_},"
             f" {fitted.loss_} loss"
         )
-        bars = fitted.place(case.X_new).error_bar
-        self.shares.append(float((errors * self.size <= bars).mean()))
+        self.coverages.append(coverage(fitted, case))

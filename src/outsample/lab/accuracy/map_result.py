@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from outsample.comparison.coverage import Coverage
 from outsample.comparison.holdout import ComparisonRow
 from outsample.lab.accuracy.peers import OURS, PEER
 
@@ -28,6 +29,7 @@ class MapResult(NamedTuple):
     n_components: int = 0
     map_seconds: float = 0.0
     coverage: float | None = None  # Share of hidden points within our error bars; 90 % are promised
+    tenths: Coverage | None = None  # The same by tenths of the points
     chosen: tuple[str, ...] = ()  # What PCAExtension() chose, split by split
     skipped: str = ""
 
