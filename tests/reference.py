@@ -494,3 +494,17 @@ def abnormality(X, queries):
             score = raw.max() + 1 - np.exp(raw.max() - score)
         scores.append(score - np.median(raw))
     return raw - np.median(raw), np.array(scores)
+
+
+def convex_shares(errors, steps=20_000):
+    """Shares of least sum_i |sum_j w_j e_ij| on the simplex, by mirrored subgradients."""
+    shares, best, least = np.full(len(errors), 1 / len(errors)), None, np.inf
+    for step in range(1, steps + 1):
+        mixed = np.tensordot(shares, errors, 1)
+        lengths = np.linalg.norm(mixed, axis=1)
+        if lengths.sum() < least:
+            best, least = shares, lengths.sum()
+        slopes = (errors * mixed).sum(axis=2) @ (1 / np.maximum(lengths, 1e-12))
+        shares = shares * np.exp(-slopes / np.abs(slopes).max() / step**0.5)
+        shares = shares / shares.sum()
+    return best

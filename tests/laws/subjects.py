@@ -23,6 +23,8 @@ from outsample import (
     NystroemExtension,
     PCAExtension,
 )
+from outsample.placers.blend import Blend
+from outsample.placers.local import LocalPlacer
 
 PAPER = {"order": 0, "loss": "squared"}
 LENGTHS = ("radius", "tangent_radius")
@@ -83,6 +85,13 @@ def group(name, atol, **estimators):
 
 
 TANGENT = weighted("tangent")
+BLEND = Blend(
+    (
+        LocalPlacer(InverseDistance(4.0), 5, 0, "absolute", 1),
+        LocalPlacer(Correlated("matern52", 2.0, 1e-6), 9, 0, "squared", 1),
+    ),
+    (0.625, 0.375),
+)
 SUBJECTS: dict[str, Subject] = {
     **group("auto", 1e-6, defaults=PCAExtension()),
     **group(
@@ -129,6 +138,13 @@ SUBJECTS: dict[str, Subject] = {
         process=kriging("matern52"),
         process_linear=kriging("linear", nugget=0.0),
         diffusion=PCAExtension(weighting=Diffusion(1.0)),
+    ),
+    **group(
+        "blend", 1e-6,
+        blend=PCAExtension(weighting=BLEND),
+        blend_over_all=PCAExtension(
+            weighting=Blend((Diffusion(1.0), *BLEND.parts), (0.5, 0.25, 0.25))
+        ),
     ),
     "cosine": Subject(weighted("distance", metric="cosine"), "scalar", 1e-8, is_cosine=True),
     "sparse": Subject(TANGENT, "tangent", 1e-8, is_sparse=True),

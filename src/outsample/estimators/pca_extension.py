@@ -18,7 +18,7 @@ from outsample.neighbors.neighborhoods import Search
 from outsample.placers.candidates import NAMED
 from outsample.placers.map_model import MapModel, learn
 from outsample.placers.problem import Problem
-from outsample.placers.race import LeftOut, Trial, mean_error
+from outsample.placers.trials import LeftOut, Trial, mean_error
 from outsample.points import Points, in_chords, in_metric
 from outsample.records import Placement
 
@@ -261,7 +261,9 @@ class PCAExtension(MapExtension):
         """The paper's c in use; 1 where nothing uses it."""
         if self.curvature != "auto":
             return float(self.curvature)
-        return float(self.model_.fitted.arrays().get("curvature", 1.0))
+        learnt = self.model_.fitted.arrays().items()
+        found = (value for name, value in learnt if name.rpartition(".")[2] == "curvature")
+        return float(next(found, 1.0))
 
     @property
     def lipschitz_(self) -> float:

@@ -74,6 +74,10 @@ class Correlated:
         check_number("weighting.length", self.length, 0, np.inf, open_below=True)
         check_number("weighting.nugget", self.nugget, 0, np.inf)
 
+    def effort(self, k: int) -> float:
+        """One covariance of all neighbours, factored."""
+        return 0.04 * k**2
+
     def fit(self, problem: Problem, sample: np.ndarray, placer: Any) -> FittedKriging:
         """There is nothing to learn: the unit is local."""
         return FittedKriging(problem.X, problem.Y, problem.n_jobs, self)

@@ -93,9 +93,6 @@ class _Judge:
         self.shares: list[float] = []  # Of the points within their bar
 
     def __call__(self, fitted: Any, case: Case, errors: NDArray[np.float64]) -> None:
-        self.chosen.append(
-            f"{fitted.weighting_}, {fitted.n_neighbors_} neighbours, order {fitted.order_},"
-            f" {fitted.loss_} loss"
-        )
+        self.chosen.append(str(fitted.model_.fitted.placer))
         bars = fitted.place(case.X_new).error_bar
         self.shares.append(float((errors * self.size <= bars).mean()))
