@@ -241,6 +241,7 @@ VARIOGRAMS = {
     "linear": lambda h: h,
     "matern52": lambda h: 1 - (1 + 5**0.5 * h + 5 * h**2 / 3) * np.exp(-(5**0.5) * h),
     "gaussian": lambda h: 1 - np.exp(-(h**2)),
+    "affine": lambda h: h**2,
 }
 
 

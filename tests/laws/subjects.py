@@ -128,6 +128,7 @@ SUBJECTS: dict[str, Subject] = {
     "order 2": Subject(weighted("distance", 20, 2, tangent_dim=3), "polynomial", 1e-4),
     **group(
         "correlated", 1e-8,
+        affine=kriging("affine", nugget=1e-2),
         linear=kriging("linear", nugget=0.0),
         matern52=kriging("matern52"),
         gaussian=kriging("gaussian"),

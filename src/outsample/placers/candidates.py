@@ -32,6 +32,8 @@ SMOOTH = (
     Correlated("gaussian", 4.0, 1e-9),
     Correlated("gaussian", 8.0, 1e-10),
 )
+# For maps by locally linear embedding; the nugget was chosen on such maps of digits and an s-curve.
+AFFINE = Correlated("affine", 1.0, 0.01)
 GAUSSIANS = tuple(GaussianDistance(length) for length in (0.25, 0.3, 0.35, 0.42, 0.5, 0.7))
 # Constants (order 0) that "auto" tries, from the simplest on: weighting, neighbours, loss.
 CONSTANTS: list[tuple[Weighting, tuple[int, ...], str]] = [
@@ -46,6 +48,7 @@ CORRELATED: list[tuple[Weighting, tuple[int, ...], str]] = [
     *((covariance, covariance.sizes, "squared") for covariance in (*ROUGH, SMOOTH[0])),
     *((covariance, (20, WIDE), "squared") for covariance in SMOOTH[1:]),
     *((covariance, (10, 20, 40), "absolute") for covariance in ROUGH),
+    (AFFINE, (5, 10, 12, 15, 20), "squared"),
 ]
 PROCESSES = tuple(
     GaussianProcess(Correlated(kind, length, nugget))
@@ -59,7 +62,7 @@ DIFFUSIONS = tuple(Diffusion(2.0 ** (half / 2)) for half in range(6))
 # What the open values of the parameter ``weighting`` stand for; "auto" has families of its own.
 OPEN = {
     "auto": Family((DISTANCE,), (*PROCESSES, *DIFFUSIONS), is_open=True),
-    "correlated": Family((*ROUGH, *SMOOTH), PROCESSES, is_open=True),
+    "correlated": Family((*ROUGH, *SMOOTH, AFFINE), PROCESSES, is_open=True),
     "diffusion": Family((), DIFFUSIONS, is_open=True),
 }
 # The best length over all points is then tried this much shorter and longer, if it is a diffusion.

@@ -31,7 +31,12 @@ from outsample.records import Neighbors, Weights
 if TYPE_CHECKING:
     from outsample.placers.problem import Part, Problem
 
-KINDS = {"linear": kernels.LINEAR, "matern52": kernels.MATERN52, "gaussian": kernels.GAUSSIAN}
+KINDS = {
+    "affine": kernels.AFFINE,
+    "linear": kernels.LINEAR,
+    "matern52": kernels.MATERN52,
+    "gaussian": kernels.GAUSSIAN,
+}
 # The consensus of a torn map is asked of so many nearest neighbours, by steep weights, and kept
 # within so many times their median distance from it.
 CONSENSUS_NEIGHBORS = 8
@@ -47,8 +52,9 @@ class Correlated:
 
     Attributes
     ----------
-    covariance : {"linear", "matern52", "gaussian"}
-        Smoothness of the map: rough, twice differentiable, analytic.
+    covariance : {"linear", "matern52", "gaussian", "affine"}
+        Smoothness of the map: rough, twice differentiable, analytic; or a plane, by the weights of
+        locally linear embedding (Roweis and Saul 2000), which takes no more than the neighbours.
     length : float
         Length scale, in units of the distance to the 15th neighbour. Without effect for
         ``"linear"`` but for its relation to the nugget.
@@ -84,7 +90,7 @@ class Correlated:
 
     def family(self) -> Family:
         """Return itself for local placers, and the process over all points."""
-        return Family((self,), (GaussianProcess(self),))
+        return Family((self,), () if self.covariance == "affine" else (GaussianProcess(self),))
 
 
 @dataclass(frozen=True, eq=False)
