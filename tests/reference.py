@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy import optimize
 
 
 def neighbors(X, x, k=None, radius=None, at_least=1):
@@ -509,3 +510,30 @@ def convex_shares(errors, steps=20_000):
         shares = shares * np.exp(-slopes / np.abs(slopes).max() / step**0.5)
         shares = shares / shares.sum()
     return best
+
+
+def perplexity_shares(distances, perplexity):
+    """Gaussian shares of neighbours whose entropy is the logarithm of the perplexity."""
+    if perplexity >= len(distances) or np.ptp(distances) == 0:
+        return np.full(len(distances), 1 / len(distances))
+    squares = (distances**2 - distances[0] ** 2) / distances[-1] ** 2
+
+    def shares(log_precision):
+        p = np.exp(-np.exp(log_precision) * squares)
+        return p / p.sum()
+
+    def surplus(log_precision):
+        p = shares(log_precision)
+        return -(p * np.log(np.maximum(p, 1e-300))).sum() - np.log(perplexity)
+
+    return shares(optimize.brentq(surplus, -12.0, 24.0, xtol=1e-13))
+
+
+def neighbor_loss(X, Y, x, y, k, perplexity, c):
+    """What a point x placed at y adds to the loss of t-SNE, the sum over pairs frozen."""
+    indices, distances = neighbors(X, x, k)
+    p = perplexity_shares(distances, min(perplexity, k / 3))
+    w = 1 / (1 + (np.linalg.norm(Y - y, axis=1) / c) ** 2)
+    pairs = 1 / (1 + (pairwise(Y, Y) / c) ** 2)
+    total = pairs.sum() - len(Y)
+    return -(p * np.log(w[indices])).sum() + len(Y) / total * w.sum()

@@ -229,8 +229,8 @@ def test_a_detector_takes_a_blend():
         (Blend((NEAR, WIDE), (1.0,)), {}, "each of the 2 parts"),
         (Blend((NEAR, WIDE), (1.0, 0.0)), {}, "above 0"),
         (Blend((LocalPlacer(InverseDistance(-1.0), 3, 0, "squared", 1),), (1.0,)), {}, "power"),
-        (Blend((NEAR,), (1.0,)), {"order": 0}, "settings of their own"),
-        (Blend((NEAR,), (1.0,)), {"radius": 1.0}, "settings of their own"),
+        (Blend((NEAR,), (1.0,)), {"order": 0}, "settings of its own"),
+        (Blend((NEAR,), (1.0,)), {"radius": 1.0}, "settings of its own"),
         (Blend((WIDE,), (1.0,)), {"metric": "cosine"}, "order 1 or 2"),
     ],
 )

@@ -107,6 +107,7 @@ GAPS: dict[str, dict[str, str]] = {
     "limit": {
         **WITHOUT_PLACE, "defaults": ITS_CHOICE,
         "polynomial": NO_LIMIT, "correlated": NO_LIMIT, "all points": NO_LIMIT, "blend": NO_LIMIT,
+        "neighbor loss": "a hair beside a training point the loss decides, not its image",
         "gaussian distance": GAUSSIAN_LIMIT, "gaussian median": GAUSSIAN_LIMIT,
     },
     "certificate": WITHOUT_PLACE,

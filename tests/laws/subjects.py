@@ -25,6 +25,7 @@ from outsample import (
 )
 from outsample.placers.blend import Blend
 from outsample.placers.local import LocalPlacer
+from outsample.placers.neighbor_loss import NeighborLoss
 
 PAPER = {"order": 0, "loss": "squared"}
 LENGTHS = ("radius", "tangent_radius")
@@ -146,6 +147,10 @@ SUBJECTS: dict[str, Subject] = {
         blend_over_all=PCAExtension(
             weighting=Blend((Diffusion(1.0), *BLEND.parts), (0.5, 0.25, 0.25))
         ),
+    ),
+    **group(
+        "neighbor loss", 1e-4,
+        neighbor_loss=PCAExtension(weighting=NeighborLoss(3.0, 0.5)),
     ),
     "cosine": Subject(weighted("distance", metric="cosine"), "scalar", 1e-8, is_cosine=True),
     "sparse": Subject(TANGENT, "tangent", 1e-8, is_sparse=True),

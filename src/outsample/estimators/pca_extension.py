@@ -62,6 +62,7 @@ class PCAExtension(MapExtension):
         - ``"diffusion"``: the Nyström extension by transition probabilities over all training
           points, its length chosen on the data; ``Diffusion(length, ridge)`` gives it;
         - a function of an array of distances that returns the weights;
+        - ``NeighborLoss(perplexity, length)``: where a point adds least to the loss of t-SNE;
         - a ``Blend``, such as the ``weighting_`` of another extension: a mean of several models.
     order : {0, 1, 2} or "auto", default="auto"
         Degree of the local polynomial, in coordinates of the local PCA plane of the points; 0 is

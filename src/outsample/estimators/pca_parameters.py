@@ -48,7 +48,7 @@ def given_parameters(extension: Any, n: int, m: int, d: int, is_sparse: bool) ->
         None if extension.tangent_dim == "auto" else plain(extension.tangent_dim),
     )
     if given.family.given is not None:
-        _check_blend(extension, is_sparse, flat)
+        _check_given(extension, is_sparse, flat)
     elif not given.family.weightings:
         _check_over_all(extension, n, is_sparse)
     return given
@@ -64,15 +64,15 @@ def takes_sparse(extension: Any) -> bool:
     return is_local and extension.order in ("auto", 0) and extension.index != "kd_tree"
 
 
-def _check_blend(extension: Any, is_sparse: bool, flat: bool) -> None:
-    """Refuse what a blend cannot do: its parts have settings of their own."""
+def _check_given(extension: Any, is_sparse: bool, flat: bool) -> None:
+    """Refuse what a blend and others with settings of their own cannot do."""
     given = (extension.n_neighbors, extension.order, extension.loss, extension.tangent_dim)
     if any(value != "auto" for value in given) or extension.radius is not None:
         raise ValueError(
-            "weighting is a blend, whose parts have settings of their own: leave n_neighbors, "
-            "radius, order, loss and tangent_dim as they are by default."
+            "weighting is a blend or a loss with settings of its own: leave n_neighbors, radius, "
+            "order, loss and tangent_dim as they are by default."
         )
-    parts = extension.weighting.parts
+    parts = getattr(extension.weighting, "parts", ())
     if is_sparse and any(part.n_neighbors is None for part in parts):
         raise ValueError("weighting is a blend with a part over all points, which sparse X lacks.")
     if not flat and any(part.order > 0 for part in parts):

@@ -97,6 +97,11 @@ class Blend:
         """Whether doing best tells of a smooth map."""
         return self.parts[0].wants_more
 
+    @property
+    def is_dear(self) -> bool:
+        """Whether a part costs so much more than others that it has to be better by far."""
+        return any(part.is_dear for part in self.parts)
+
     def effort(self, n: int, D: int) -> float:
         """All parts, one after another."""
         return sum(part.effort(n, D) for part in self.parts)

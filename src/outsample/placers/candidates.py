@@ -13,6 +13,8 @@ from outsample._validation import check_choice
 from outsample.placers.diffusion import Diffusion
 from outsample.placers.kriging import Correlated, GaussianProcess
 from outsample.placers.local import LocalPlacer
+from outsample.placers.neighbor_loss import NeighborLoss
+from outsample.placers.over_all import FACTORED_ROWS
 from outsample.placers.problem import WIDE
 from outsample.placers.protocol import Family, Placer, Weighting
 from outsample.placers.tangent import LocalTangent, SplitTangent, Tangent
@@ -58,6 +60,8 @@ PROCESSES = tuple(
     )
     for length in lengths
 )
+# For maps by t-SNE; the perplexity and the length were chosen on such a map of digits.
+NEIGHBOR_LOSS = NeighborLoss()
 DIFFUSIONS = tuple(Diffusion(2.0 ** (half / 2)) for half in range(6))
 # What the open values of the parameter ``weighting`` stand for; "auto" has families of its own.
 OPEN = {
@@ -122,6 +126,16 @@ def local_placers(
                 k = min(k, max(1, n - 1))  # one is left out
             placers[LocalPlacer(weighting, k, order, loss, tangent)] = None
     return list(placers)
+
+
+def neighbor_losses(
+    given: Given, shape: tuple[int, int, int], in_ball: bool
+) -> list[NeighborLoss]:
+    """Losses of neighbour embeddings, for maps of two or three dimensions where all is open."""
+    n, _, d = shape
+    is_open = given[:2] == (None, None) and given.order in (None, 0) and given.loss is None
+    fits = 3 * NEIGHBOR_LOSS.n_neighbors < n <= FACTORED_ROWS and d <= 3
+    return [NEIGHBOR_LOSS] if is_open and fits and not in_ball else []
 
 
 def beside(best: Placer) -> list[Placer]:

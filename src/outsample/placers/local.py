@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -40,6 +40,8 @@ class LocalPlacer:
     order: int
     loss: str
     tangent_dim: int
+
+    is_dear: ClassVar[bool] = False
 
     def __str__(self) -> str:
         sizes = f"{self.n_neighbors} neighbours, order {self.order}"

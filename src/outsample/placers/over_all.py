@@ -27,6 +27,7 @@ class OverAll:
     loss: ClassVar[str] = "squared"
     tangent_dim: ClassVar[int] = 1
     wants_more: ClassVar[bool] = False
+    is_dear: ClassVar[bool] = False
 
     def __str__(self) -> str:
         return f"{self!r}, all points"

@@ -49,6 +49,10 @@ class Placer(Protocol):
     def wants_more(self) -> bool:
         """Whether doing best tells of a smooth map, for which more neighbours are better."""
 
+    @property
+    def is_dear(self) -> bool:
+        """Whether it costs so much more than others that it has to be better by far."""
+
     def effort(self, n: int, D: int) -> float:
         """Rough microseconds to place one point, without the search, from the shape of X."""
 

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from outsample.neighbors import local_pca
 from outsample.placers import shares
 from outsample.placers.blend import Blend, FittedBlend
-from outsample.placers.candidates import Given, beside, local_placers
+from outsample.placers.candidates import Given, beside, local_placers, neighbor_losses
 from outsample.placers.local import LocalPlacer
 from outsample.placers.over_all import FACTORED_ROWS
 from outsample.placers.problem import DIMENSION_ROWS, Problem
@@ -50,6 +50,8 @@ BY_ERROR = 3
 SEARCH = (5.0, 1e-4)
 # A candidate worse than the best by more than this factor does not go on.
 WORSE = 1.4
+# A candidate that costs ten times as much as the others has to be better by this factor.
+DEAR = 1.05
 # Candidates within this share of the best, or with errors below rounding, are tied.
 TIE = 1e-3
 ROUNDING = 1e-13
@@ -89,8 +91,9 @@ def choose(problem: Problem, given: Given) -> Chosen:
     problem.widest = max(placer.n_neighbors for placer in placers)
     if not given.is_open:
         return _fit(problem, placers[0], [])
-    may_blend = given.weighting is None
-    trials, finalists = _race(problem, placers, given.n_neighbors is None, may_blend)
+    may_blend, shape = given.weighting is None, (*problem.X.shape, problem.Y.shape[1])
+    dear = neighbor_losses(given, shape, problem.search.radius is not None)
+    trials, finalists = _race(problem, [*placers, *dear], given.n_neighbors is None, may_blend)
     chosen = local = _fit(problem, trials[0].placer, trials)
     is_smooth = local.fitted.placer.wants_more
     most = FACTORED_ROWS if is_smooth else ALWAYS_ROWS
@@ -112,7 +115,7 @@ def _fit(problem: Problem, placer: Placer, trials: list[Trial]) -> Chosen:
 
 
 def _race(
-    problem: Problem, placers: list[LocalPlacer], may_widen: bool, may_blend: bool
+    problem: Problem, placers: list[Placer], may_widen: bool, may_blend: bool
 ) -> tuple[list[Trial], list[Finalist]]:
     """Try local placers, simplest first; the chosen one comes first, then by rows and error.
 
@@ -123,33 +126,57 @@ def _race(
         rows = problem.sample(n_rows)
         tried = [attempt(problem, placer, rows) for placer in placers]
         trials.update((one.trial.placer, one.trial) for one in tried)
-        ranked = sorted((one.trial for one in tried), key=lambda trial: trial.error)
-        limit = WORSE * ranked[0].error + ROUNDING
-        ahead = {trial.placer for trial in ranked[: ROUNDS[0][1]]}
+        ranked = sorted((one.trial for one in tried), key=_cost)
+        best, limit = ranked[0].placer, WORSE * ranked[0].error + ROUNDING
+        promising = _promising(problem.Y, rows, tried, best)
+        ahead = {trial.placer for trial in ranked[: ROUNDS[0][1]]} | promising
         finalists = [one for one in tried if one.trial.placer in ahead]
         good = {trial.placer for trial in ranked[:stay] if trial.error <= limit}
         if may_blend and stay == ROUNDS[1][1]:
             good &= {trial.placer for trial in ranked[:BY_ERROR]}
-            good |= _partners(problem, rows, finalists, ranked[0].placer)
-        placers = [placer for placer in placers if placer in good]
+            good |= _partners(problem, rows, finalists, best)
+        placers = [placer for placer in placers if placer in good | promising]
         if len(placers) == 1 or len(rows) < n_rows:
             break
-        if stay < ROUNDS[0][1] and ranked[0].placer.wants_more:
+        if stay < ROUNDS[0][1] and (best.wants_more or best.is_dear):
             break  # smooth maps have errors alike everywhere, and placers that cost
-    best = next(placer for placer in placers if placer == ranked[0].placer)
     if may_widen and best.wants_more:
         # Larger neighbourhoods, unless all points can be taken at once.
         for k in WIDER:
             if FACTORED_ROWS < problem.n and k < problem.n:
-                finalists.append(attempt(problem, replace(best, n_neighbors=k), rows))
+                wider: Any = replace(best, n_neighbors=k)  # type: ignore[type-var]
+                finalists.append(attempt(problem, wider, rows))
                 trials[finalists[-1].trial.placer] = finalists[-1].trial
     table = sorted(trials.values(), key=lambda trial: (-trial.n_rows, trial.error))
     last = [trial for trial in trials.values() if trial.n_rows == table[0].n_rows]
-    limit = table[0].error * (1 + TIE) + ROUNDING
-    chosen = next(trial for trial in last if trial.error <= limit)  # simplest first
+    limit = min(map(_cost, last)) * (1 + TIE) + ROUNDING
+    chosen = next(trial for trial in last if _cost(trial) <= limit)  # simplest first
     if all(one.trial is not chosen for one in finalists):  # as good as many others
         finalists += [one for one in tried if one.trial is chosen]
     return [chosen, *(trial for trial in table if trial is not chosen)], finalists
+
+
+def _promising(
+    Y: np.ndarray, rows: np.ndarray, tried: list[Finalist], best: Placer
+) -> set[Placer]:
+    """Placers that cost, but whose typical error is lower by far than that of the best one.
+
+    On torn maps a mean over few rows is that of the few points in a wrong shred.
+    """
+    typical = {
+        one.trial.placer: typical_error(errors_of(Y, rows, [one])[0])
+        for one in tried
+        if one.trial.placer.is_dear or one.trial.placer == best
+    }
+    return {
+        placer for placer, error in typical.items()
+        if placer.is_dear and DEAR * error < typical[best]
+    }  # fmt: skip
+
+
+def _cost(trial: Trial) -> float:
+    """Error of a trial, higher if placing costs much more than by others."""
+    return trial.error * (DEAR if trial.placer.is_dear else 1.0)
 
 
 def _partners(
