@@ -14,6 +14,7 @@ from outsample._kernels import neighbor_loss as kernels
 from outsample.placers.neighbor_loss import NeighborLoss
 from test_kernels import random_map
 
+
 @pytest.fixture(autouse=True, scope="module")
 def quick_fit():
     """Spend no time on leave-one-out, on which the coordinates do not depend here."""

@@ -32,7 +32,7 @@ ROUNDING = 1e-13
 GRAINS = 1024
 # Reweighted solves for the shares of a blend, until these move less than that; and solves for the
 # share of one more part.
-STEPS, SETTLED, QUICK_STEPS = 50, 1e-5, 6
+STEPS, SETTLED, QUICK_STEPS = 50, 3e-5, 6
 # Lengths below this share of the mean one count as this: weights are one over them.
 FLOOR = 1e-3
 # Squares are summed with this beside their mean, so that placers that agree share alike.
@@ -89,13 +89,15 @@ def convex_shares(errors: np.ndarray) -> np.ndarray:
     >>> convex_shares(np.array([[[1.0], [3.0]], [[-1.0], [-3.0]]]))
     array([0.5, 0.5])
     """
-    pull, shares = np.ones(errors.shape[1]), np.zeros(len(errors))
+    J, s, _ = errors.shape
+    products = np.einsum("jsd,ksd->jks", errors, errors).reshape(J * J, s)
+    pull, shares = np.ones(s), np.zeros(J)
     for _ in range(STEPS):
-        weighted = (errors * np.sqrt(pull)[:, None]).reshape(len(errors), -1)
-        before, shares = shares, _least_squares(weighted @ weighted.T)
+        before, shares = shares, _least_squares((products @ pull).reshape(J, J))
         if np.abs(shares - before).max() < SETTLED:
             break
-        pull = _pull(_lengths(_mixed(errors, shares)))
+        squares = np.outer(shares, shares).ravel() @ products
+        pull = _pull(np.sqrt(np.maximum(squares, 0.0)))
     return shares
 
 
