@@ -50,7 +50,8 @@ BY_ERROR = 3
 SEARCH = (5.0, 1e-4)
 # A candidate worse than the best by more than this factor does not go on.
 WORSE = 1.4
-# A candidate that costs ten times as much as the others has to be better by this factor.
+# A candidate that costs some five times as much as others has to be better by this factor, in the
+# mean and typically.
 DEAR = 1.05
 # Candidates within this share of the best, or with errors below rounding, are tied.
 TIE = 1e-3
@@ -126,9 +127,11 @@ def _race(
         rows = problem.sample(n_rows)
         tried = [attempt(problem, placer, rows) for placer in placers]
         trials.update((one.trial.placer, one.trial) for one in tried)
-        ranked = sorted((one.trial for one in tried), key=_cost)
+        promising = _promising(problem.Y, rows, tried)
+        worth = [one.trial for one in tried if not one.trial.placer.is_dear]
+        worth += [one.trial for one in tried if one.trial.placer in promising]
+        ranked = sorted(worth, key=_cost)
         best, limit = ranked[0].placer, WORSE * ranked[0].error + ROUNDING
-        promising = _promising(problem.Y, rows, tried, best)
         ahead = {trial.placer for trial in ranked[: ROUNDS[0][1]]} | promising
         finalists = [one for one in tried if one.trial.placer in ahead]
         good = {trial.placer for trial in ranked[:stay] if trial.error <= limit}
@@ -146,31 +149,26 @@ def _race(
             if FACTORED_ROWS < problem.n and k < problem.n:
                 wider: Any = replace(best, n_neighbors=k)  # type: ignore[type-var]
                 finalists.append(attempt(problem, wider, rows))
-                trials[finalists[-1].trial.placer] = finalists[-1].trial
+                trials[wider] = finalists[-1].trial
+                worth.append(trials[wider])
     table = sorted(trials.values(), key=lambda trial: (-trial.n_rows, trial.error))
-    last = [trial for trial in trials.values() if trial.n_rows == table[0].n_rows]
-    limit = min(map(_cost, last)) * (1 + TIE) + ROUNDING
-    chosen = next(trial for trial in last if _cost(trial) <= limit)  # simplest first
+    limit = min(map(_cost, worth)) * (1 + TIE) + ROUNDING
+    chosen = next(trial for trial in worth if _cost(trial) <= limit)  # simplest first
     if all(one.trial is not chosen for one in finalists):  # as good as many others
         finalists += [one for one in tried if one.trial is chosen]
     return [chosen, *(trial for trial in table if trial is not chosen)], finalists
 
 
-def _promising(
-    Y: np.ndarray, rows: np.ndarray, tried: list[Finalist], best: Placer
-) -> set[Placer]:
-    """Placers that cost, but whose typical error is lower by far than that of the best one.
+def _promising(Y: np.ndarray, rows: np.ndarray, tried: list[Finalist]) -> set[Placer]:
+    """Placers that cost, but whose typical error is lower by far than that of the best other one.
 
     On torn maps a mean over few rows is that of the few points in a wrong shred.
     """
-    typical = {
-        one.trial.placer: typical_error(errors_of(Y, rows, [one])[0])
-        for one in tried
-        if one.trial.placer.is_dear or one.trial.placer == best
-    }
+    best = min((one for one in tried if not one.trial.placer.is_dear), key=lambda one: one[0].error)
+    limit = typical_error(errors_of(Y, rows, [best])[0]) / DEAR
     return {
-        placer for placer, error in typical.items()
-        if placer.is_dear and DEAR * error < typical[best]
+        one.trial.placer for one in tried
+        if one.trial.placer.is_dear and typical_error(errors_of(Y, rows, [one])[0]) < limit
     }  # fmt: skip
 
 
