@@ -11,6 +11,7 @@ from scipy import optimize
 import reference
 from outsample import PCAExtension
 from outsample._kernels import neighbor_loss as kernels
+from outsample.lab.accuracy.loo_map import loo_map
 from outsample.placers.neighbor_loss import NeighborLoss
 from test_kernels import random_map
 
@@ -115,6 +116,16 @@ def test_auto_takes_it_on_a_map_by_tsne():
     others = PCAExtension(loss="absolute").fit(X[:600], Y[:600])
     assert extension.score(X[600:], Y[600:]) > others.score(X[600:], Y[600:])
     assert not any(isinstance(trial.placer, NeighborLoss) for trial in others.selection_)
+
+
+def test_it_agrees_with_the_leave_one_out_map_in_the_units_of_tsne():
+    X, Y = tsne_like(400)
+    plain = NeighborLoss(20.0, 1.0)
+    unit = PCAExtension(weighting=plain).fit(X[:350], Y[:350]).model_.fitted.unit
+    ours = PCAExtension(weighting=NeighborLoss(20.0, 1 / unit)).fit(X[:350], Y[:350])
+    theirs = loo_map(X[:350], Y[:350], 20.0)(X[350:])
+    away = np.linalg.norm(ours.transform(X[350:]) - theirs, axis=1)
+    assert np.median(away) < 0.05 and (away < 0.5).mean() > 0.8  # some start in another valley
 
 
 def test_auto_does_not_take_it_elsewhere():
