@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy import optimize
 
 
 def neighbors(X, x, k=None, radius=None, at_least=1):
@@ -241,6 +242,7 @@ VARIOGRAMS = {
     "linear": lambda h: h,
     "matern52": lambda h: 1 - (1 + 5**0.5 * h + 5 * h**2 / 3) * np.exp(-(5**0.5) * h),
     "gaussian": lambda h: 1 - np.exp(-(h**2)),
+    "affine": lambda h: h**2,
 }
 
 
@@ -585,3 +587,44 @@ def boosted_steps(steps, target, n_steps, rounds, rate, least, rising):
         f, cut, low, high = best[1]
         values[f] += rate * np.where(np.arange(n_steps) <= cut, low, high)
     return values
+
+
+def convex_shares(errors, steps=20_000):
+    """Shares of least sum_i |sum_j w_j e_ij| on the simplex, by mirrored subgradients."""
+    shares, best, least = np.full(len(errors), 1 / len(errors)), None, np.inf
+    for step in range(1, steps + 1):
+        mixed = np.tensordot(shares, errors, 1)
+        lengths = np.linalg.norm(mixed, axis=1)
+        if lengths.sum() < least:
+            best, least = shares, lengths.sum()
+        slopes = (errors * mixed).sum(axis=2) @ (1 / np.maximum(lengths, 1e-12))
+        shares = shares * np.exp(-slopes / np.abs(slopes).max() / step**0.5)
+        shares = shares / shares.sum()
+    return best
+
+
+def perplexity_shares(distances, perplexity):
+    """Gaussian shares of neighbours whose entropy is the logarithm of the perplexity."""
+    if perplexity >= len(distances) or np.ptp(distances) == 0:
+        return np.full(len(distances), 1 / len(distances))
+    squares = (distances**2 - distances[0] ** 2) / distances[-1] ** 2
+
+    def shares(log_precision):
+        p = np.exp(-np.exp(log_precision) * squares)
+        return p / p.sum()
+
+    def surplus(log_precision):
+        p = shares(log_precision)
+        return -(p * np.log(np.maximum(p, 1e-300))).sum() - np.log(perplexity)
+
+    return shares(optimize.brentq(surplus, -12.0, 24.0, xtol=1e-13))
+
+
+def neighbor_loss(X, Y, x, y, k, perplexity, c):
+    """What a point x placed at y adds to the loss of t-SNE, the sum over pairs frozen."""
+    indices, distances = neighbors(X, x, k)
+    p = perplexity_shares(distances, min(perplexity, k / 3))
+    w = 1 / (1 + (np.linalg.norm(Y - y, axis=1) / c) ** 2)
+    pairs = 1 / (1 + (pairwise(Y, Y) / c) ** 2)
+    total = pairs.sum() - len(Y)
+    return -(p * np.log(w[indices])).sum() + len(Y) / total * w.sum()

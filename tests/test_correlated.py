@@ -27,7 +27,8 @@ COVARIANCES = [
     Correlated("matern52", 2.0, 1e-4),
     Correlated("gaussian", 1.0, 1e-4),
 ]
-every_covariance = pytest.mark.parametrize("covariance", COVARIANCES, ids=lambda c: c.covariance)
+LOCAL = [*COVARIANCES, Correlated("affine", 1.0, 1e-2)]
+every_covariance = pytest.mark.parametrize("covariance", LOCAL, ids=lambda c: c.covariance)
 GLOBAL = [replace(covariance, nugget=max(covariance.nugget, 1e-4)) for covariance in COVARIANCES]
 every_global = pytest.mark.parametrize("covariance", GLOBAL, ids=lambda c: c.covariance)
 
@@ -71,6 +72,29 @@ def test_neighbors_that_disagree_are_dropped(covariance, seed, k):
         kept = reference.agreeing(X, Y, x, k)
         expected, _ = reference.correlated(X, Y, x, *astuple(covariance), k=k, kept=kept)
         np.testing.assert_allclose(answer[i], expected, atol=1e-8)
+
+
+@given(seed=st.integers(0, 10**6), k=st.integers(2, 14))
+def test_affine_weights_are_those_of_locally_linear_embedding(seed, k):
+    """Roweis and Saul: the least |x - sum w_j x_j|^2 + ridge |w|^2 with sum w = 1."""
+    X, Y, queries = random_map(seed, 25, 3, 2)
+    answer = fitted(X, Y, Correlated("affine", 1.0, 0.02), k).transform(queries)
+    for i, x in enumerate(queries):
+        near, distances = reference.neighbors(X, x, k)
+        ridge = 0.02 * distances[-1] ** 2 / 2
+        gram = (X[near] - x) @ (X[near] - x).T + ridge * np.eye(k)
+        weights = np.linalg.solve(gram, np.ones(k))
+        np.testing.assert_allclose(answer[i], weights @ Y[near] / weights.sum(), atol=1e-8)
+    plane = X @ np.arange(6.0).reshape(3, 2)
+    sharp = fitted(X, plane, Correlated("affine", 1.0, 1e-12), 14).transform(queries)
+    np.testing.assert_allclose(sharp, queries @ np.arange(6.0).reshape(3, 2), atol=1e-6)
+
+
+def test_affine_errors_have_no_process():
+    X, Y, queries = random_map(0, 25, 3, 2)
+    extension = fitted(X, Y, Correlated("affine", 1.0, 1e-2), 25)
+    assert extension.model_.fitted.placer.n_neighbors == 25
+    assert np.isfinite(extension.transform(1e200 * queries)).all()
 
 
 def test_consensus_lands_on_a_shred():
@@ -172,10 +196,12 @@ def test_the_variogram(kind):
     found = [kernels.variogram(KINDS[kind], value) for value in h]
     np.testing.assert_allclose(found, reference.VARIOGRAMS[kind](h), rtol=1e-11)
     tiny = np.logspace(-9, -2, 30)
-    slope = {"linear": tiny, "matern52": 5 * tiny**2 / 6, "gaussian": tiny**2}[kind]
+    slopes = {"linear": tiny, "matern52": 5 * tiny**2 / 6}
+    slope = slopes.get(kind, tiny**2)
     found = [kernels.variogram(KINDS[kind], value) for value in tiny]
     np.testing.assert_allclose(found, slope, rtol=1e-3)  # where the closed form cancels
-    assert kernels.variogram(KINDS[kind], 1e200) == (1e200 if kind == "linear" else 1.0)
+    far = {"linear": 1e200, "affine": 1e300}.get(kind, 1.0)
+    assert kernels.variogram(KINDS[kind], 1e200) == pytest.approx(far, rel=1e-15)
 
 
 @every_global

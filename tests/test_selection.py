@@ -13,7 +13,7 @@ from outsample.neighbors.index import NeighborIndex
 from outsample.neighbors.neighborhoods import Search
 from outsample.placers.candidates import NAMED
 from outsample.placers.problem import Problem
-from outsample.placers.race import leave_out
+from outsample.placers.trials import leave_out
 from outsample.points import map_size
 
 PAPER = {"order": 0, "loss": "squared"}

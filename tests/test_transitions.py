@@ -17,7 +17,7 @@ from outsample import (
     PCAExtension,
 )
 from outsample.placers.problem import Part
-from outsample.placers.race import LeftOut, mean_error, typical_error
+from outsample.placers.trials import LeftOut, mean_error, typical_error
 from outsample.points import map_size
 
 seeds = st.integers(0, 10**6)

@@ -88,6 +88,7 @@ GAPS: dict[str, dict[str, str]] = {
         "auto": "chooses among polynomials for dense points only",
         "polynomial": "a polynomial needs coordinates",
         "diffusion": "takes dense points only",
+        "blend over all": "takes dense points only",
         "all points": "sparse points get the local solve",
         "multiscale": "the box of sparse points lies along the columns",
     },
@@ -104,7 +105,8 @@ GAPS: dict[str, dict[str, str]] = {
     "box": everyone(NO_SCALARS, "scalar"),
     "limit": {
         **WITHOUT_PLACE, "defaults": ITS_CHOICE,
-        "polynomial": NO_LIMIT, "correlated": NO_LIMIT, "all points": NO_LIMIT,
+        "polynomial": NO_LIMIT, "correlated": NO_LIMIT, "all points": NO_LIMIT, "blend": NO_LIMIT,
+        "neighbor loss": "a hair beside a training point the loss decides, not its image",
         "gaussian distance": GAUSSIAN_LIMIT, "gaussian median": GAUSSIAN_LIMIT,
     },
     "certificate": WITHOUT_PLACE,

@@ -23,6 +23,9 @@ from outsample import (
     NystroemExtension,
     PCAExtension,
 )
+from outsample.placers.blend import Blend
+from outsample.placers.local import LocalPlacer
+from outsample.placers.neighbor_loss import NeighborLoss
 
 PAPER = {"order": 0, "loss": "squared"}
 LENGTHS = ("radius", "tangent_radius")
@@ -83,6 +86,13 @@ def group(name, atol, **estimators):
 
 
 TANGENT = weighted("tangent")
+BLEND = Blend(
+    (
+        LocalPlacer(InverseDistance(4.0), 5, 0, "absolute", 1),
+        LocalPlacer(Correlated("matern52", 2.0, 1e-6), 9, 0, "squared", 1),
+    ),
+    (0.625, 0.375),
+)
 SUBJECTS: dict[str, Subject] = {
     **group("auto", 1e-6, defaults=PCAExtension()),
     **group(
@@ -119,6 +129,7 @@ SUBJECTS: dict[str, Subject] = {
     "order 2": Subject(weighted("distance", 20, 2, tangent_dim=3), "polynomial", 1e-4),
     **group(
         "correlated", 1e-8,
+        affine=kriging("affine", nugget=1e-2),
         linear=kriging("linear", nugget=0.0),
         matern52=kriging("matern52"),
         gaussian=kriging("gaussian"),
@@ -129,6 +140,17 @@ SUBJECTS: dict[str, Subject] = {
         process=kriging("matern52"),
         process_linear=kriging("linear", nugget=0.0),
         diffusion=PCAExtension(weighting=Diffusion(1.0)),
+    ),
+    **group(
+        "blend", 1e-6,
+        blend=PCAExtension(weighting=BLEND),
+        blend_over_all=PCAExtension(
+            weighting=Blend((Diffusion(1.0), *BLEND.parts), (0.5, 0.25, 0.25))
+        ),
+    ),
+    **group(
+        "neighbor loss", 1e-4,
+        neighbor_loss=PCAExtension(weighting=NeighborLoss(3.0, 0.5)),
     ),
     "cosine": Subject(weighted("distance", metric="cosine"), "scalar", 1e-8, is_cosine=True),
     "sparse": Subject(TANGENT, "tangent", 1e-8, is_sparse=True),

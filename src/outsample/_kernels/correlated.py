@@ -12,7 +12,7 @@ from outsample._kernels.linear_algebra import cholesky_solve
 from outsample._kernels.search import distance, row_distance
 from outsample._kernels.tangent import fill_design, polynomial_terms, tangent_of
 
-LINEAR, MATERN52, GAUSSIAN = 0, 1, 2
+LINEAR, MATERN52, GAUSSIAN, AFFINE = 0, 1, 2, 3
 # A pivot this small, relative to its diagonal entry, belongs to a neighbour that says nothing
 # beyond the nearer ones.
 LEAST_PIVOT = 1e-13
@@ -23,6 +23,8 @@ def variogram(kind, h):
     """Half the mean square difference of the map at two points h length scales apart."""
     if kind == LINEAR:
         return h
+    if kind == AFFINE:
+        return min(h, 1e150) ** 2  # which must not overflow
     if kind == MATERN52:
         s = math.sqrt(5.0) * h
         if s < 1e-2:  # the closed form cancels

@@ -18,7 +18,7 @@ from outsample.neighbors.neighborhoods import Search
 from outsample.placers.candidates import NAMED
 from outsample.placers.map_model import MapModel, learn
 from outsample.placers.problem import Problem
-from outsample.placers.race import LeftOut, Trial, mean_error
+from outsample.placers.trials import LeftOut, Trial, mean_error
 from outsample.points import Points, in_chords, in_metric
 from outsample.records import Placement
 
@@ -35,7 +35,8 @@ class PCAExtension(MapExtension):
     tangent weightings, know the local directions of the map. Beyond the paper, the constant can
     be a local polynomial, the squares absolute values, the errors correlated. What is left at
     ``"auto"`` is chosen by leave-one-out over a sample of the training points, the same way every
-    time; ``weighting="tangent", order=0, loss="squared"`` is the paper's method.
+    time, and blended with other models where that pays. The paper's method is
+    ``weighting="tangent", order=0, loss="squared"``.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ class PCAExtension(MapExtension):
     radius : float, default=None
         The paper's epsilon (Eq. 4.1): use all training points within it. A ball with too few of
         them is replaced by the nearest ones, and ``Placement.n_neighbors`` tells.
-    weighting : str, InverseDistance, GaussianDistance, Correlated, Diffusion or callable
+    weighting : str, InverseDistance, GaussianDistance, Correlated, Diffusion, Blend or callable
         By default ``"auto"``.
 
         - ``"distance"``: ``w_j = r_j^-2 I`` (Eq. 4.3); ``InverseDistance(p)``: ``r_j^-p I``;
@@ -60,7 +61,9 @@ class PCAExtension(MapExtension):
           chosen on the data; ``Correlated(covariance, length, nugget)`` gives it;
         - ``"diffusion"``: the Nyström extension by transition probabilities over all training
           points, its length chosen on the data; ``Diffusion(length, ridge)`` gives it;
-        - a function of an array of distances that returns the weights.
+        - a function of an array of distances that returns the weights;
+        - ``NeighborLoss(perplexity, length)``: where a point adds least to the loss of t-SNE;
+        - a ``Blend``, such as the ``weighting_`` of another extension: a mean of several models.
     order : {0, 1, 2} or "auto", default="auto"
         Degree of the local polynomial, in coordinates of the local PCA plane of the points; 0 is
         the paper's. The error is O(h^(order + 1)) for a smooth map sampled at distance h.
@@ -102,7 +105,8 @@ class PCAExtension(MapExtension):
     loo_error_ : float
         Leave-one-out error of the model in force, over the root mean square size of the map.
     n_neighbors_, weighting_, order_, loss_, tangent_dim_, curvature_
-        The settings in force.
+        The settings in force; of a blend, the neighbours of its widest part, and order, loss and
+        tangent dimension of its heaviest.
     embedding_ : ndarray of shape (n, d)
         The images.
     distinct_ : Distinct
@@ -266,7 +270,9 @@ class PCAExtension(MapExtension):
         """The paper's c in use; 1 where nothing uses it."""
         if self.curvature != "auto":
             return float(self.curvature)
-        return float(self.model_.fitted.arrays().get("curvature", 1.0))
+        learnt = self.model_.fitted.arrays().items()
+        found = (value for name, value in learnt if name.rpartition(".")[2] == "curvature")
+        return float(next(found, 1.0))
 
     @property
     def lipschitz_(self) -> float:

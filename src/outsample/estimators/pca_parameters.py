@@ -48,7 +48,9 @@ def given_parameters(extension: Any, n: int, m: int, d: int, is_sparse: bool) ->
         None if extension.loss == "auto" else plain(extension.loss),
         None if extension.tangent_dim == "auto" else plain(extension.tangent_dim),
     )
-    if not given.family.weightings:
+    if given.family.given is not None:
+        _check_given(extension, is_sparse, flat)
+    elif not given.family.weightings:
         _check_over_all(extension, n, is_sparse)
     return given
 
@@ -56,10 +58,29 @@ def given_parameters(extension: Any, n: int, m: int, d: int, is_sparse: bool) ->
 def takes_sparse(extension: Any) -> bool:
     """Whether these parameters allow sparse X: diffusions, polynomials and trees need dense X."""
     try:
-        is_local = bool(family_of(plain(extension.weighting)).weightings)
+        family = family_of(plain(extension.weighting))
+        is_local = bool(family.weightings or family.given)
     except (TypeError, ValueError):  # no weighting at all: `fit` says so
         is_local = True
     return is_local and extension.order in ("auto", 0) and extension.index != "kd_tree"
+
+
+def _check_given(extension: Any, is_sparse: bool, flat: bool) -> None:
+    """Refuse what a blend and others with settings of their own cannot do."""
+    given = (extension.n_neighbors, extension.order, extension.loss, extension.tangent_dim)
+    if any(value != "auto" for value in given) or extension.radius is not None:
+        raise ValueError(
+            "weighting is a blend or a loss with settings of its own: leave n_neighbors, radius, "
+            "order, loss and tangent_dim as they are by default."
+        )
+    parts = getattr(extension.weighting, "parts", ())
+    if is_sparse and any(part.n_neighbors is None for part in parts):
+        raise ValueError("weighting is a blend with a part over all points, which sparse X lacks.")
+    if not flat and any(part.order > 0 for part in parts):
+        raise ValueError(
+            "weighting is a blend with a part of order 1 or 2, which sparse X and metric='cosine' "
+            "do not allow: a local polynomial needs coordinates."
+        )
 
 
 def _check_over_all(extension: Any, n: int, is_sparse: bool) -> None:

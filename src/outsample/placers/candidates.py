@@ -13,6 +13,8 @@ from outsample._validation import check_choice
 from outsample.placers.diffusion import Diffusion
 from outsample.placers.kriging import Correlated, GaussianProcess
 from outsample.placers.local import LocalPlacer
+from outsample.placers.neighbor_loss import NeighborLoss
+from outsample.placers.over_all import FACTORED_ROWS
 from outsample.placers.problem import WIDE
 from outsample.placers.protocol import Family, Placer, Weighting
 from outsample.placers.tangent import LocalTangent, SplitTangent, Tangent
@@ -32,6 +34,8 @@ SMOOTH = (
     Correlated("gaussian", 4.0, 1e-9),
     Correlated("gaussian", 8.0, 1e-10),
 )
+# For maps by locally linear embedding; the nugget was chosen on such maps of digits and an s-curve.
+AFFINE = Correlated("affine", 1.0, 0.01)
 GAUSSIANS = tuple(GaussianDistance(length) for length in (0.25, 0.3, 0.35, 0.42, 0.5, 0.7))
 # Constants (order 0) that "auto" tries, from the simplest on: weighting, neighbours, loss.
 CONSTANTS: list[tuple[Weighting, tuple[int, ...], str]] = [
@@ -46,6 +50,7 @@ CORRELATED: list[tuple[Weighting, tuple[int, ...], str]] = [
     *((covariance, covariance.sizes, "squared") for covariance in (*ROUGH, SMOOTH[0])),
     *((covariance, (20, WIDE), "squared") for covariance in SMOOTH[1:]),
     *((covariance, (10, 20, 40), "absolute") for covariance in ROUGH),
+    (AFFINE, (5, 10, 12, 15, 20), "squared"),
 ]
 PROCESSES = tuple(
     GaussianProcess(Correlated(kind, length, nugget))
@@ -55,11 +60,13 @@ PROCESSES = tuple(
     )
     for length in lengths
 )
+# For maps by t-SNE; the perplexity and the length were chosen on such a map of digits.
+NEIGHBOR_LOSS = NeighborLoss()
 DIFFUSIONS = tuple(Diffusion(2.0 ** (half / 2)) for half in range(6))
 # What the open values of the parameter ``weighting`` stand for; "auto" has families of its own.
 OPEN = {
     "auto": Family((DISTANCE,), (*PROCESSES, *DIFFUSIONS), is_open=True),
-    "correlated": Family((*ROUGH, *SMOOTH), PROCESSES, is_open=True),
+    "correlated": Family((*ROUGH, *SMOOTH, AFFINE), PROCESSES, is_open=True),
     "diffusion": Family((), DIFFUSIONS, is_open=True),
 }
 # The best length over all points is then tried this much shorter and longer, if it is a diffusion.
@@ -119,6 +126,16 @@ def local_placers(
                 k = min(k, max(1, n - 1))  # one is left out
             placers[LocalPlacer(weighting, k, order, loss, tangent)] = None
     return list(placers)
+
+
+def neighbor_losses(
+    given: Given, shape: tuple[int, int, int], in_ball: bool
+) -> list[NeighborLoss]:
+    """Losses of neighbour embeddings, for maps of two or three dimensions where all is open."""
+    n, _, d = shape
+    is_open = given[:2] == (None, None) and given.order in (None, 0) and given.loss is None
+    fits = 3 * NEIGHBOR_LOSS.n_neighbors < n <= FACTORED_ROWS and d <= 3
+    return [NEIGHBOR_LOSS] if is_open and fits and not in_ball else []
 
 
 def beside(best: Placer) -> list[Placer]:

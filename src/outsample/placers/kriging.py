@@ -31,7 +31,12 @@ from outsample.records import Neighbors, Weights
 if TYPE_CHECKING:
     from outsample.placers.problem import Part, Problem
 
-KINDS = {"linear": kernels.LINEAR, "matern52": kernels.MATERN52, "gaussian": kernels.GAUSSIAN}
+KINDS = {
+    "affine": kernels.AFFINE,
+    "linear": kernels.LINEAR,
+    "matern52": kernels.MATERN52,
+    "gaussian": kernels.GAUSSIAN,
+}
 # The consensus of a torn map is asked of so many nearest neighbours, by steep weights, and kept
 # within so many times their median distance from it.
 CONSENSUS_NEIGHBORS = 8
@@ -47,8 +52,9 @@ class Correlated:
 
     Attributes
     ----------
-    covariance : {"linear", "matern52", "gaussian"}
-        Smoothness of the map: rough, twice differentiable, analytic.
+    covariance : {"linear", "matern52", "gaussian", "affine"}
+        Smoothness of the map: rough, twice differentiable, analytic; or a plane, by the weights of
+        locally linear embedding (Roweis and Saul 2000), which takes no more than the neighbours.
     length : float
         Length scale, in units of the distance to the 15th neighbour. Without effect for
         ``"linear"`` but for its relation to the nugget.
@@ -74,13 +80,17 @@ class Correlated:
         check_number("weighting.length", self.length, 0, np.inf, open_below=True)
         check_number("weighting.nugget", self.nugget, 0, np.inf)
 
+    def effort(self, k: int) -> float:
+        """One covariance of all neighbours, factored."""
+        return 0.04 * k**2
+
     def fit(self, problem: Problem, sample: np.ndarray, placer: Any) -> FittedKriging:
         """There is nothing to learn: the unit is local."""
         return FittedKriging(problem.X, problem.Y, problem.n_jobs, self)
 
     def family(self) -> Family:
         """Return itself for local placers, and the process over all points."""
-        return Family((self,), (GaussianProcess(self),))
+        return Family((self,), () if self.covariance == "affine" else (GaussianProcess(self),))
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -41,11 +41,23 @@ class LocalPlacer:
     loss: str
     tangent_dim: int
 
+    is_dear: ClassVar[bool] = False
+
+    def __str__(self) -> str:
+        sizes = f"{self.n_neighbors} neighbours, order {self.order}"
+        return f"{self.weighting}, {sizes}, {self.loss} loss"
+
     @property
     def wants_more(self) -> bool:
         """Whether doing best tells of a smooth map, for which more neighbours are better."""
         plain = self.order == 0 and self.loss == "squared"
         return self.weighting.smooth and plain and self.n_neighbors >= WIDE
+
+    def effort(self, n: int, D: int) -> float:
+        """Solve, repeatedly for absolute loss; a polynomial needs a local PCA."""
+        k = self.n_neighbors
+        plane = 0.3 * min(k, D) ** 2 if self.order else 0.0
+        return self.weighting.effort(k) + plane + (0.5 * k if self.loss == "absolute" else 0.0)
 
     def fit(self, problem: Problem, sample: np.ndarray) -> FittedLocal:
         """Learn the constants of the weighting."""

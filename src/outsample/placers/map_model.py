@@ -68,7 +68,7 @@ class MapModel(NamedTuple):
         return Solved(near, weights, self.fitted.place(X, near, weights))
 
     def left_out(self, rows: np.ndarray) -> Neighborhoods:
-        """Neighbourhoods of training rows without themselves, as `race.leave_out` had them."""
+        """Neighbourhoods of training rows without themselves, as `trials.leave_out` had them."""
         k = self.fitted.placer.n_neighbors or min(len(self.judge.Y) - 1, UNIT_NEIGHBOR)
         return self.search.around(self.search.index.X[rows], k, rows)
 

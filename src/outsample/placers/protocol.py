@@ -49,6 +49,13 @@ class Placer(Protocol):
     def wants_more(self) -> bool:
         """Whether doing best tells of a smooth map, for which more neighbours are better."""
 
+    @property
+    def is_dear(self) -> bool:
+        """Whether it costs so much more than others that it has to be better by far."""
+
+    def effort(self, n: int, D: int) -> float:
+        """Rough microseconds to place one point, without the search, from the shape of X."""
+
     def fit(self, problem: Any, sample: np.ndarray) -> FittedPlacer:
         """Learn from a `Problem`; ``sample`` are the training rows that will be left out."""
 
@@ -89,6 +96,9 @@ class Weighting(Protocol):
     def check(self) -> None:
         """Refuse parameters outside their range."""
 
+    def effort(self, k: int) -> float:
+        """Rough microseconds to solve for a constant with k neighbours."""
+
     def fit(self, problem: Problem, sample: np.ndarray, placer: Any) -> FittedWeighting:
         """Learn its constants for a local placer; a sample of rows is enough."""
 
@@ -115,10 +125,11 @@ class Family(NamedTuple):
     """What a value of the parameter ``weighting`` stands for.
 
     ``weightings`` are used by local placers, ``over_all`` are placers over all training points.
-    ``is_open`` tells that the settings are to be chosen, not given.
+    ``is_open`` tells that the settings are to be chosen, not given; ``given`` has all of them.
     """
 
     weightings: tuple[Weighting, ...] = ()
     over_all: tuple[Placer, ...] = ()
     is_open: bool = False
+    given: Placer | None = None
 

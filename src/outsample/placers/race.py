@@ -7,30 +7,52 @@ ones go on to more rows, so that the cost is bounded whatever the size of the tr
 Placers over all points are factored once. They are tried on small sets, and where a smooth map asks
 for many neighbours; the best one on some of the rows is fitted to all, and judged on the rows on
 which the local placer was.
+
+Where the weighting is open, the chosen placer is blended with a few of those that came far, if
+rows that did not choose the shares say that it pays (`shares`).
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from outsample.neighbors import local_pca
-from outsample.neighbors.neighborhoods import Neighborhoods
-from outsample.placers.candidates import Given, beside, local_placers
+from outsample.placers import shares
+from outsample.placers.blend import Blend, FittedBlend
+from outsample.placers.candidates import Given, beside, local_placers, neighbor_losses
 from outsample.placers.local import LocalPlacer
 from outsample.placers.over_all import FACTORED_ROWS
-from outsample.placers.problem import DIMENSION_ROWS, UNIT_NEIGHBOR, Problem
+from outsample.placers.problem import DIMENSION_ROWS, Problem
 from outsample.placers.protocol import FittedPlacer, Placer
+from outsample.placers.trials import (
+    Finalist,
+    LeftOut,
+    Trial,
+    attempt,
+    errors_of,
+    leave_out,
+    mean_error,
+    typical_error,
+    width,
+)
 from outsample.placers.weighting import PLAIN_SIZES
 from outsample.points import map_size
 
-# Rows of each round, and how many candidates stay for the next one.
+# Rows of each round, and how many candidates stay for the next one; before the last one, of five
+# there are so many by their own errors if they may be blended, and those that blend best with them.
 ROUNDS = ((150, 14), (500, 5), (2000, 1))
+BY_ERROR = 3
+# Microseconds of a search: a start, and for every number of the training points.
+SEARCH = (5.0, 1e-4)
 # A candidate worse than the best by more than this factor does not go on.
 WORSE = 1.4
+# A candidate that costs some five times as much as others has to be better by this factor, in the
+# mean and typically.
+DEAR = 1.05
 # Candidates within this share of the best, or with errors below rounding, are tied.
 TIE = 1e-3
 ROUNDING = 1e-13
@@ -44,35 +66,6 @@ ALWAYS_ROWS = 500
 TRIAL_ROWS = 1000
 
 
-class Trial(NamedTuple):
-    """One row of `PCAExtension.selection_`.
-
-    Attributes
-    ----------
-    placer : LocalPlacer, GaussianProcess or Diffusion
-        The candidate.
-    error : float
-        Mean leave-one-out error over the root mean square size of the map.
-    seconds : float
-        Time it took.
-    n_rows : int
-        Training rows it was tried on; only trials on equally many rows compare.
-    """
-
-    placer: Placer
-    error: float
-    seconds: float
-    n_rows: int
-
-
-class LeftOut(NamedTuple):
-    """Training rows (s,), their neighbourhoods if kept, and where the others place them (s, d)."""
-
-    rows: np.ndarray
-    near: Neighborhoods | None
-    coordinates: np.ndarray
-
-
 class Chosen(NamedTuple):
     """The placer in force, what was tried (the chosen one first), and rows left out of it."""
 
@@ -84,6 +77,9 @@ class Chosen(NamedTuple):
 def choose(problem: Problem, given: Given) -> Chosen:
     """Choose what is open, fit what is needed."""
     family, n = given.family, problem.n
+    if family.given is not None:
+        problem.widest = family.given.n_neighbors or 1
+        return _fit(problem, family.given, [])
     over_all = _over_all(problem, given)
     if not family.weightings or (given.n_neighbors == n and over_all):
         if n > FACTORED_ROWS:
@@ -94,39 +90,23 @@ def choose(problem: Problem, given: Given) -> Chosen:
         return _choose_over_all(problem, over_all, family.is_open)
     placers = _local_placers(problem, given)
     problem.widest = max(placer.n_neighbors for placer in placers)
-    trials = _race(problem, placers, given.n_neighbors is None) if given.is_open else []
-    placer = trials[0].placer if trials else placers[0]
-    local = _fit(problem, placer, trials)
-    most = FACTORED_ROWS if placer.wants_more else ALWAYS_ROWS
+    if not given.is_open:
+        return _fit(problem, placers[0], [])
+    may_blend, shape = given.weighting is None, (*problem.X.shape, problem.Y.shape[1])
+    dear = neighbor_losses(given, shape, problem.search.radius is not None)
+    trials, finalists = _race(problem, [*placers, *dear], given.n_neighbors is None, may_blend)
+    chosen = local = _fit(problem, trials[0].placer, trials)
+    is_smooth = local.fitted.placer.wants_more
+    most = FACTORED_ROWS if is_smooth else ALWAYS_ROWS
     settled = given.n_neighbors is not None or not family.is_open
-    if settled or n > most or not over_all:
-        return local
-    whole = _choose_over_all(problem, over_all, True)
-    if _is_better(problem.Y, whole.left_out, local.left_out, placer.wants_more):
-        return whole._replace(trials=[whole.trials[0], *trials, *whole.trials[1:]])
-    return local._replace(trials=[*trials, *whole.trials])
-
-
-def mean_error(Y: np.ndarray, left_out: LeftOut) -> float:
-    """Mean leave-one-out error over the size of the map."""
-    errors = (left_out.coordinates - Y[left_out.rows]) / map_size(Y)
-    return float(np.sqrt((errors**2).sum(axis=1)).mean())
-
-
-def typical_error(errors: np.ndarray) -> float:
-    """Square of the mean root of the lengths of errors (s, d).
-
-    What placers over all points compare by: in a plain mean the few points far from all others,
-    which nothing places well, would choose the length scale for everybody.
-    """
-    return float(np.sqrt(np.linalg.norm(errors, axis=1)).mean() ** 2)
-
-
-def leave_out(problem: Problem, placer: Placer, rows: np.ndarray) -> tuple[FittedPlacer, LeftOut]:
-    """Fit a placer, and place training rows by all others."""
-    k = placer.n_neighbors or min(problem.n - 1, UNIT_NEIGHBOR)
-    fitted, near = placer.fit(problem, rows), problem.left_out(rows, k)
-    return fitted, LeftOut(rows, near, fitted.leave_out(rows, near))
+    if over_all and not settled and n <= most:
+        whole = _choose_over_all(problem, over_all, True)
+        finalists.append(Finalist(whole.trials[0], whole.left_out.coordinates, whole.fitted))
+        if _is_better(problem.Y, whole.left_out, local.left_out, is_smooth):
+            chosen = whole._replace(trials=[whole.trials[0], *trials, *whole.trials[1:]])
+        else:
+            chosen = local._replace(trials=[*trials, *whole.trials])
+    return _blended(problem, chosen, finalists) if may_blend else chosen
 
 
 def _fit(problem: Problem, placer: Placer, trials: list[Trial]) -> Chosen:
@@ -135,40 +115,106 @@ def _fit(problem: Problem, placer: Placer, trials: list[Trial]) -> Chosen:
     return Chosen(fitted, trials, left_out)
 
 
-def _try(problem: Problem, placer: Placer, rows: np.ndarray) -> Trial:
-    begin = time.perf_counter()
-    _, left_out = leave_out(problem, placer, rows)
-    seconds = time.perf_counter() - begin
-    return Trial(placer, mean_error(problem.Y, left_out), seconds, len(rows))
+def _race(
+    problem: Problem, placers: list[Placer], may_widen: bool, may_blend: bool
+) -> tuple[list[Trial], list[Finalist]]:
+    """Try local placers, simplest first; the chosen one comes first, then by rows and error.
 
-
-def _race(problem: Problem, placers: list[LocalPlacer], may_widen: bool) -> list[Trial]:
-    """Try local placers, simplest first; the chosen one comes first, then by rows and error."""
+    Also the good ones of the last round, simplest first.
+    """
     trials: dict[Placer, Trial] = {}
     for n_rows, stay in ROUNDS:
         rows = problem.sample(n_rows)
-        tried = [_try(problem, placer, rows) for placer in placers]
-        trials.update((trial.placer, trial) for trial in tried)
-        tried.sort(key=lambda trial: trial.error)
-        limit = WORSE * tried[0].error + ROUNDING
-        good = {trial.placer for trial in tried[:stay] if trial.error <= limit}
-        placers = [placer for placer in placers if placer in good]
+        tried = [attempt(problem, placer, rows) for placer in placers]
+        trials.update((one.trial.placer, one.trial) for one in tried)
+        promising = _promising(problem.Y, rows, tried)
+        worth = [one.trial for one in tried if not one.trial.placer.is_dear]
+        worth += [one.trial for one in tried if one.trial.placer in promising]
+        ranked = sorted(worth, key=_cost)
+        best, limit = ranked[0].placer, WORSE * ranked[0].error + ROUNDING
+        ahead = {trial.placer for trial in ranked[: ROUNDS[0][1]]} | promising
+        finalists = [one for one in tried if one.trial.placer in ahead]
+        good = {trial.placer for trial in ranked[:stay] if trial.error <= limit}
+        if may_blend and stay == ROUNDS[1][1]:
+            good &= {trial.placer for trial in ranked[:BY_ERROR]}
+            good |= _partners(problem, rows, finalists, best)
+        placers = [placer for placer in placers if placer in good | promising]
         if len(placers) == 1 or len(rows) < n_rows:
             break
-        if stay < ROUNDS[0][1] and tried[0].placer.wants_more:
+        if stay < ROUNDS[0][1] and (best.wants_more or best.is_dear):
             break  # smooth maps have errors alike everywhere, and placers that cost
-    best = next(placer for placer in placers if placer == tried[0].placer)
     if may_widen and best.wants_more:
         # Larger neighbourhoods, unless all points can be taken at once.
         for k in WIDER:
             if FACTORED_ROWS < problem.n and k < problem.n:
-                wider = replace(best, n_neighbors=k)
-                trials[wider] = _try(problem, wider, rows)
+                wider: Any = replace(best, n_neighbors=k)  # type: ignore[type-var]
+                finalists.append(attempt(problem, wider, rows))
+                trials[wider] = finalists[-1].trial
+                worth.append(trials[wider])
     table = sorted(trials.values(), key=lambda trial: (-trial.n_rows, trial.error))
-    last = [trial for trial in trials.values() if trial.n_rows == table[0].n_rows]
-    limit = table[0].error * (1 + TIE) + ROUNDING
-    chosen = next(trial for trial in last if trial.error <= limit)  # simplest first
-    return [chosen, *(trial for trial in table if trial is not chosen)]
+    limit = min(map(_cost, worth)) * (1 + TIE) + ROUNDING
+    chosen = next(trial for trial in worth if _cost(trial) <= limit)  # simplest first
+    if all(one.trial is not chosen for one in finalists):  # as good as many others
+        finalists += [one for one in tried if one.trial is chosen]
+    return [chosen, *(trial for trial in table if trial is not chosen)], finalists
+
+
+def _promising(Y: np.ndarray, rows: np.ndarray, tried: list[Finalist]) -> set[Placer]:
+    """Placers that cost, but whose typical error is lower by far than that of the best other one.
+
+    On torn maps a mean over few rows is that of the few points in a wrong shred.
+    """
+    best = min((one for one in tried if not one.trial.placer.is_dear), key=lambda one: one[0].error)
+    limit = typical_error(errors_of(Y, rows, [best])[0]) / DEAR
+    return {
+        one.trial.placer for one in tried
+        if one.trial.placer.is_dear and typical_error(errors_of(Y, rows, [one])[0]) < limit
+    }  # fmt: skip
+
+
+def _cost(trial: Trial) -> float:
+    """Error of a trial, higher if placing costs much more than by others."""
+    return trial.error * (DEAR if trial.placer.is_dear else 1.0)
+
+
+def _partners(
+    problem: Problem, rows: np.ndarray, finalists: list[Finalist], best: Placer
+) -> set[Placer]:
+    """Placers that blend well with the best one, it among them."""
+    placers = [one.trial.placer for one in finalists]
+    errors, efforts = errors_of(problem.Y, rows, finalists), _efforts(problem, placers)
+    return {placers[at] for at in shares.team(errors, efforts, placers.index(best))}
+
+
+def _efforts(problem: Problem, placers: list[Placer]) -> shares.Efforts:
+    """Rough microseconds that the placers and their searches take for a point."""
+    n, D = problem.X.shape
+    search = SEARCH[0] + SEARCH[1] * n * D
+    return shares.Efforts(
+        np.array([placer.effort(n, D) for placer in placers]),
+        np.array([0.0 if placer.n_neighbors is None else search for placer in placers]),
+    )
+
+
+def _blended(problem: Problem, chosen: Chosen, finalists: list[Finalist]) -> Chosen:
+    """Blend the chosen placer with some of the finalists, if that pays."""
+    begin = time.perf_counter()
+    placers, rows = [one.trial.placer for one in finalists], problem.sample(ROUNDS[-1][0])
+    errors = errors_of(problem.Y, rows, finalists)
+    first = placers.index(chosen.fitted.placer)
+    found = shares.mixture(errors, _efforts(problem, placers), first)
+    if found is None:
+        return chosen
+    parts, rows = [finalists[at] for at in found.parts], chosen.left_out.rows
+    blend = Blend(tuple(part.trial.placer for part in parts), tuple(found.shares))
+    fitted = FittedBlend(
+        blend, tuple(part.fitted or part.trial.placer.fit(problem, rows) for part in parts)
+    )
+    near = problem.left_out(rows, width(problem, blend))
+    left_out = LeftOut(rows, near, fitted.leave_out(rows, near))
+    seconds = time.perf_counter() - begin
+    trial = Trial(blend, float(found.lengths.mean()), seconds, errors.shape[1])
+    return Chosen(fitted, [trial, *chosen.trials], left_out)
 
 
 def _local_placers(problem: Problem, given: Given) -> list[LocalPlacer]:
@@ -211,7 +257,7 @@ def _try_over_all(problem: Problem, placers: tuple[Placer, ...]) -> list[Trial]:
     part, everyone, size = problem.part(some), np.arange(len(some)), map_size(problem.Y)
     typical: dict[Trial, float] = {}
 
-    def attempt(placer: Placer) -> None:
+    def measure(placer: Placer) -> None:
         begin = time.perf_counter()
         errors = (placer.fit(part, everyone).leave_out(everyone, None) - part.Y) / size
         seconds = time.perf_counter() - begin
@@ -219,9 +265,9 @@ def _try_over_all(problem: Problem, placers: tuple[Placer, ...]) -> list[Trial]:
         typical[Trial(placer, error, seconds, len(some))] = typical_error(errors)
 
     for placer in placers:
-        attempt(placer)
+        measure(placer)
     for placer in beside(min(typical, key=typical.__getitem__).placer):
-        attempt(placer)
+        measure(placer)
     return sorted(typical, key=typical.__getitem__)
 
 

@@ -32,6 +32,10 @@ class IndependentErrors:
     def check(self) -> None:
         """Nothing to refuse."""
 
+    def effort(self, k: int) -> float:
+        """One pass over the neighbours."""
+        return 0.03 * k
+
     def family(self) -> Family:
         """Return itself, for local placers."""
         return Family((self,))  # type: ignore[arg-type]

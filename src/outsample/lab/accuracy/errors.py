@@ -95,8 +95,5 @@ class _Judge:
         self.coverages: list[Coverage] = []
 
     def __call__(self, fitted: Any, case: Case, errors: NDArray[np.float64]) -> None:
-        self.chosen.append(
-            f"{fitted.weighting_}, {fitted.n_neighbors_} neighbours, order {fitted.order_},"
-            f" {fitted.loss_} loss"
-        )
+        self.chosen.append(str(fitted.model_.fitted.placer))
         self.coverages.append(coverage(fitted, case))

@@ -21,6 +21,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import KNeighborsRegressor, NearestNeighbors
 
 import outsample
+from outsample.lab.accuracy.loo_map import loo_map
 from outsample.lab.demo import sphere_table as sphere
 from outsample.lab.methods import WEIGHTINGS, paper_weights
 
@@ -211,6 +212,9 @@ def extenders(kind: str, step: float | None = None) -> list[Extender]:
         note = "its own transform, given the frozen map"
         build = _peer(learn) if find_spec(module) else _peer(missing, package=package)
         found.append(Extender(f"{package}, own transform", PEER, build, note))
+    if kind == "tsne":
+        note = "least loss of one more point, perplexity 30, all others fixed"
+        found.append(Extender("LOO-map", PEER, _peer(loo_map), note))
     return found
 
 

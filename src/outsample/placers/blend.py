@@ -1,0 +1,161 @@
+"""A few placers together: a mean of where they place a point, with shares by leave-one-out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from outsample.neighbors.neighborhoods import Neighborhoods
+from outsample.placers.protocol import Arrays, Family, FittedPlacer, Placer
+from outsample.points import Points
+from outsample.records import Weights
+
+if TYPE_CHECKING:
+    from outsample.placers.problem import Problem
+
+
+@dataclass(frozen=True)
+class Blend:
+    """Places a point at ``sum_j w_j f_j(x)``, f_j the parts and w_j their shares.
+
+    What `PCAExtension` makes of the last few models of its choice where that pays; its
+    ``weighting_`` is then a blend, and can be given to another one.
+
+    Attributes
+    ----------
+    parts : tuple of LocalPlacer, GaussianProcess or Diffusion
+        The heaviest first.
+    shares : tuple of float
+        Above 0, of sum one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from outsample import InverseDistance, PCAExtension
+    >>> from outsample.placers.blend import Blend
+    >>> from outsample.placers.local import LocalPlacer
+    >>> few = LocalPlacer(InverseDistance(4.0), 3, order=0, loss="squared", tangent_dim=1)
+    >>> many = LocalPlacer(InverseDistance(2.0), 10, order=0, loss="squared", tangent_dim=1)
+    >>> blend = Blend((few, many), (0.75, 0.25))
+    >>> X = np.linspace(0, 1, 30)[:, None]
+    >>> PCAExtension(weighting=blend).fit(X, X**2).n_neighbors_
+    10
+    """
+
+    parts: tuple[Placer, ...]
+    shares: tuple[float, ...]
+
+    def __str__(self) -> str:
+        terms = zip(self.shares, self.parts, strict=True)
+        return " + ".join(f"{share:.3g} x ({part})" for share, part in terms)
+
+    def check(self) -> None:
+        """Refuse shares that are none, and parts outside their range."""
+        fits = len(self.parts) == len(self.shares) > 0
+        if not fits or min(self.shares) <= 0 or abs(sum(self.shares) - 1) > 1e-9:
+            raise ValueError(
+                f"weighting.shares is {self.shares}, but must be a number above 0 for each of the "
+                f"{len(self.parts)} parts, of sum 1."
+            )
+        for part in self.parts:
+            part.weighting.check()
+
+    def family(self) -> Family:
+        """Return itself."""
+        return Family(given=self)
+
+    @property
+    def n_neighbors(self) -> int | None:
+        """Those of the widest part, from which the others take theirs."""
+        return max((part.n_neighbors or 0 for part in self.parts), default=0) or None
+
+    @property
+    def weighting(self) -> Blend:
+        """Itself: there is no single weighting."""
+        return self
+
+    @property
+    def order(self) -> int:
+        """Degree of the local polynomial of the heaviest part."""
+        return self.parts[0].order
+
+    @property
+    def loss(self) -> str:
+        """Loss of the heaviest part."""
+        return self.parts[0].loss
+
+    @property
+    def tangent_dim(self) -> int:
+        """Dimension of the tangent coordinates of the heaviest part."""
+        return self.parts[0].tangent_dim
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether doing best tells of a smooth map."""
+        return self.parts[0].wants_more
+
+    @property
+    def is_dear(self) -> bool:
+        """Whether a part costs so much more than others that it has to be better by far."""
+        return any(part.is_dear for part in self.parts)
+
+    def effort(self, n: int, D: int) -> float:
+        """All parts, one after another."""
+        return sum(part.effort(n, D) for part in self.parts)
+
+    def fit(self, problem: Problem, sample: np.ndarray) -> FittedBlend:
+        """Fit every part."""
+        return FittedBlend(self, tuple(part.fit(problem, sample) for part in self.parts))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedBlend:
+    """Fitted parts of a blend; one search is enough for all of them."""
+
+    placer: Blend
+    parts: tuple[FittedPlacer, ...]
+
+    def place(
+        self, Q: Points, near: Neighborhoods | None, weights: Weights | None = None
+    ) -> np.ndarray:
+        """Mean (q, d) of the places of the parts."""
+        return self._mean([part.place(Q, around) for part, around in self._around(near)])
+
+    def leave_out(self, rows: np.ndarray, near: Neighborhoods | None) -> np.ndarray:
+        """Mean (s, d) of the places of training rows by the others."""
+        return self._mean([part.leave_out(rows, around) for part, around in self._around(near)])
+
+    def weights(self, near: Neighborhoods) -> Weights:
+        """Weights of all neighbours by the heaviest part, for the scores."""
+        return self.parts[0].weights(near)
+
+    def arrays(self) -> Arrays:
+        """Shares, and the arrays of part j as ``j.name``."""
+        found = {
+            f"{at}.{name}": array
+            for at, part in enumerate(self.parts)
+            for name, array in part.arrays().items()
+        }
+        return {"shares": np.array(self.placer.shares), **found}
+
+    def _around(
+        self, near: Neighborhoods | None
+    ) -> Iterator[tuple[FittedPlacer, Neighborhoods | None]]:
+        """Parts with the neighbourhoods that each of them asks for."""
+        widest = self.placer.n_neighbors
+        for part in self.parts:
+            k, around = part.placer.n_neighbors, near
+            if near is not None and k is not None and k != widest:
+                around = near.search.narrowed(near.Q, near.wide, k, near.held_out)
+            yield part, around
+
+    def _mean(self, places: list[np.ndarray]) -> np.ndarray:
+        """``f_1 + sum_j w_j (f_j - f_1)``: where all agree, as on training points, exactly that."""
+        first = places[0]
+        mean = first.copy()
+        for share, place in zip(self.placer.shares[1:], places[1:], strict=True):
+            mean += share * place - share * first
+        return mean

@@ -1,0 +1,251 @@
+"""Blends: shares of least error, taken where they pay, and placed as the parts place."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import reference
+from outsample import Correlated, Diffusion, InverseDistance, NoveltyDetector, PCAExtension
+from outsample.placers.blend import Blend
+from outsample.placers.kriging import GaussianProcess
+from outsample.placers.local import LocalPlacer
+from outsample.placers.shares import (
+    GRAINS,
+    LEAST_ROWS,
+    MOST_EFFORT,
+    Efforts,
+    convex_shares,
+    mixture,
+    team,
+)
+
+NEAR = LocalPlacer(InverseDistance(4.0), 4, 0, "squared", 1)
+WIDE = LocalPlacer(Correlated("linear", 1.0, 0.0), 12, 1, "squared", 2)
+MEDIAN = LocalPlacer(InverseDistance(8.0), 7, 0, "absolute", 1)
+
+
+def rough(seed, n=300):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, np.sin(2 * X @ rng.normal(size=(3, 2))) + 0.3 * rng.normal(size=(n, 2))
+
+
+def free(count):
+    return Efforts(np.zeros(count), np.ones(count))
+
+
+def total(errors, shares):
+    return np.linalg.norm(np.tensordot(shares, errors, 1), axis=1).sum()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+@pytest.mark.parametrize("seed", range(4))
+def test_shares_have_the_least_error(count, seed):
+    rng = np.random.default_rng(seed)
+    errors = rng.standard_t(2, size=(count, 80, 2)) * rng.uniform(0.5, 2, (count, 1, 1))
+    shares = convex_shares(errors)
+    assert (shares >= 0).all() and shares.sum() == pytest.approx(1)
+    assert total(errors, shares) <= total(errors, reference.convex_shares(errors)) * (1 + 1e-4)
+    for _ in range(50):  # convex: no step towards another mixture gains
+        other = 0.98 * shares + 0.02 * rng.dirichlet(np.ones(count))
+        assert total(errors, shares) <= total(errors, other) * (1 + 1e-6)
+
+
+def test_shares_that_are_known():
+    errors = np.random.default_rng(0).normal(size=(1, 50, 2))
+    np.testing.assert_allclose(convex_shares(np.concatenate([errors, -errors])), 0.5)
+    # An error of three times the size and the other sign is cancelled by a quarter of it.
+    np.testing.assert_allclose(convex_shares(np.concatenate([errors, -3 * errors])), [0.75, 0.25])
+    np.testing.assert_allclose(convex_shares(np.concatenate([errors, 2 * errors])), [1, 0])
+    np.testing.assert_allclose(convex_shares(np.concatenate([errors, 0 * errors])), [0, 1],
+                               atol=1e-12)  # fmt: skip
+    np.testing.assert_allclose(convex_shares(np.concatenate([errors, errors])), 0.5)
+    np.testing.assert_allclose(convex_shares(np.zeros((3, 50, 2))).sum(), 1)
+
+
+def test_errors_that_cancel_pay():
+    rng = np.random.default_rng(1)
+    errors = rng.normal(size=(6, 400, 2))
+    found = mixture(errors, free(6), first=2)
+    assert found is not None and 2 in found.parts and len(found.parts) == 3
+    assert sum(found.shares) == 1.0 and found.shares == sorted(found.shares, reverse=True)
+    assert all((share * GRAINS).is_integer() for share in found.shares)
+    expected = np.linalg.norm(np.tensordot(found.shares, errors[found.parts], 1), axis=1)
+    np.testing.assert_allclose(found.lengths, expected)
+    assert sorted(team(errors, free(6), 2)) == sorted(found.parts)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_does_not_pay_is_not_taken(seed):
+    rng = np.random.default_rng(seed)
+    errors = rng.normal(size=(1, 400, 2))
+    worse = errors * rng.uniform(1.0, 3.0, (5, 400, 1))  # along the same error: nothing cancels
+    assert mixture(np.concatenate([errors, worse]), free(6), 0) is None
+    assert mixture(1e-14 * rng.normal(size=(3, 400, 2)), free(3), 0) is None
+    assert mixture(np.zeros((3, 400, 2)), free(3), 0) is None
+    assert mixture(rng.normal(size=(3, LEAST_ROWS - 1, 2)), free(3), 0) is None
+
+
+def test_gains_that_are_luck_are_seldom_taken():
+    """Parts that add noise to the first one gain on the rows that chose them, and on no others."""
+    taken = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        errors = np.repeat(rng.normal(size=(1, LEAST_ROWS, 2)), 15, axis=0)
+        errors[1:] += 0.7 * rng.normal(size=(14, LEAST_ROWS, 2))
+        taken += mixture(errors, free(15), 0) is not None
+    assert taken <= 12
+
+
+def test_a_blend_takes_no_longer_than_it_may():
+    errors = np.random.default_rng(2).normal(size=(3, 400, 2))
+    for dear, parts in ((MOST_EFFORT * 1.01, 2), (MOST_EFFORT * 0.3, 3)):
+        efforts = Efforts(np.array([0.0, dear, 0.1]), np.ones(3))
+        found = mixture(errors, efforts, 0)
+        assert found is not None and len(found.parts) == parts
+    # Who needs no search alone pays for one beside others.
+    efforts = Efforts(np.array([1.0, 0.0, 0.0]), np.array([0.0, 2.1, 2.1]))
+    assert mixture(errors, efforts, 0) is None
+
+
+def test_efforts_add_up():
+    assert Blend((NEAR, WIDE), (0.5, 0.5)).effort(100, 3) == pytest.approx(
+        NEAR.effort(100, 3) + WIDE.effort(100, 3)
+    )
+    assert NEAR.effort(100, 3) < MEDIAN.effort(100, 3) < WIDE.effort(100, 3)
+    assert Diffusion().effort(9000, 3) == pytest.approx(10 * Diffusion().effort(900, 3))
+
+
+@pytest.mark.parametrize("other", [MEDIAN, Diffusion(1.0), GaussianProcess(Correlated())], ids=str)
+def test_a_blend_is_the_mean_of_its_parts(other):
+    X, Y = rough(0, 120)
+    Q = np.random.default_rng(1).normal(size=(9, 3))
+    blend = Blend((WIDE, NEAR, other), (0.5, 0.375, 0.125))
+    extension = PCAExtension(weighting=blend).fit(X, Y)
+    alone = [PCAExtension(weighting=Blend((part,), (1.0,))).fit(X, Y) for part in blend.parts]
+    expected = np.tensordot(blend.shares, [one.transform(Q) for one in alone], 1)
+    np.testing.assert_allclose(extension.transform(Q), expected, atol=1e-13)
+    np.testing.assert_array_equal(extension.transform(X), Y)
+    np.testing.assert_array_equal(extension.place(Q).coordinates, extension.transform(Q))
+    known = [one.left_out_.coordinates for one in alone]
+    np.testing.assert_allclose(
+        extension.left_out_.coordinates, np.tensordot(blend.shares, known, 1), atol=1e-13
+    )
+    names = {"n_neighbors": 12, "order": 1, "loss": "squared", "tangent_dim": 2}
+    assert {name: getattr(extension, f"{name}_") for name in names} == names
+    assert extension.weighting_ == blend and extension.selection_ == []
+    np.testing.assert_array_equal(extension.model_.fitted.arrays()["shares"], blend.shares)
+
+
+def test_a_part_alone_is_itself():
+    X, Y = rough(1, 80)
+    Q = X + 0.05
+    given = PCAExtension(
+        weighting=WIDE.weighting, n_neighbors=12, order=1, loss="squared", tangent_dim=2
+    ).fit(X, Y)
+    blend = PCAExtension(weighting=Blend((WIDE,), (1.0,))).fit(X, Y)
+    for found, expected in zip(blend.place(Q), given.place(Q), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_the_search_is_made_once():
+    X, Y = rough(2)
+    extension = PCAExtension(weighting=Blend((NEAR, WIDE, MEDIAN), (0.5, 0.25, 0.25))).fit(X, Y)
+    for place in (extension.transform, extension.place):
+        before = extension.index_.rows_searched
+        place(X[:7] + 0.01)
+        assert extension.index_.rows_searched == before + 7
+
+
+def test_auto_blends_where_it_pays():
+    X, Y = rough(3)
+    extension = PCAExtension().fit(X, Y)
+    blend, first = extension.weighting_, extension.selection_[0]
+    assert isinstance(blend, Blend) and first.placer == blend and first.n_rows == len(X)
+    assert first.error == pytest.approx(extension.loo_error_, rel=1e-9)
+    assert first.error < min(trial.error for trial in extension.selection_[1:])
+    tried = {trial.placer for trial in extension.selection_[1:]}
+    assert tried.issuperset(blend.parts) and 2 <= len(blend.parts) <= 3
+    again = PCAExtension(weighting=blend).fit(X, Y)
+    Q = X[:20] + 0.1
+    for found, expected in zip(again.place(Q), extension.place(Q), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    copy = pickle.loads(pickle.dumps(extension))
+    np.testing.assert_array_equal(copy.transform(Q), extension.transform(Q))
+
+
+def test_a_blend_is_better_on_new_points():
+    gains = []
+    for seed in range(6):
+        X, Y = rough(seed, 1300)
+        extension = PCAExtension().fit(X[:300], Y[:300])
+        if not isinstance(extension.weighting_, Blend):
+            continue
+        single = PCAExtension(weighting=Blend((extension.selection_[1].placer,), (1.0,)))
+        single.fit(X[:300], Y[:300])
+        gains.append(single.score(X[300:], Y[300:]) / extension.score(X[300:], Y[300:]))
+    assert len(gains) >= 2 and min(gains) > 1.0
+
+
+def test_a_weighting_that_is_given_is_not_blended():
+    X, Y = rough(3)
+    for weighting in ("distance", "correlated", InverseDistance(4.0)):
+        assert not isinstance(PCAExtension(weighting=weighting).fit(X, Y).weighting_, Blend)
+    for name, value in {"order": 1, "loss": "absolute", "n_neighbors": 9}.items():
+        extension = PCAExtension(**{name: value}).fit(X, Y)
+        assert getattr(extension, f"{name}_") == value
+        parts = getattr(extension.weighting_, "parts", ())
+        assert all(getattr(part, name) == value for part in parts)
+
+
+def test_few_points_are_not_blended():
+    X, Y = rough(4, LEAST_ROWS - 1)
+    assert not isinstance(PCAExtension().fit(X, Y).weighting_, Blend)
+
+
+def test_a_blend_reads_well():
+    words = str(Blend((WIDE, Diffusion(2.0)), (0.75, 0.25)))
+    assert words == (
+        "0.75 x (Correlated(covariance='linear', length=1.0, nugget=0.0), 12 neighbours, order 1, "
+        "squared loss) + 0.25 x (Diffusion(length=2.0, ridge=1e-09), all points)"
+    )
+
+
+def test_a_detector_takes_a_blend():
+    X, Y = rough(5)
+    detector = NoveltyDetector(PCAExtension(weighting=Blend((NEAR, WIDE), (0.5, 0.5)))).fit(X, Y)
+    far, usual = detector.abnormality(np.r_[X[:1] + 40, X[:1] + 0.01])
+    assert far > usual
+
+
+@pytest.mark.parametrize(
+    ("blend", "settings", "words"),
+    [
+        (Blend((NEAR,), (0.5,)), {}, "of sum 1"),
+        (Blend((NEAR, WIDE), (1.0,)), {}, "each of the 2 parts"),
+        (Blend((NEAR, WIDE), (1.0, 0.0)), {}, "above 0"),
+        (Blend((LocalPlacer(InverseDistance(-1.0), 3, 0, "squared", 1),), (1.0,)), {}, "power"),
+        (Blend((NEAR,), (1.0,)), {"order": 0}, "settings of its own"),
+        (Blend((NEAR,), (1.0,)), {"radius": 1.0}, "settings of its own"),
+        (Blend((WIDE,), (1.0,)), {"metric": "cosine"}, "order 1 or 2"),
+    ],
+)
+def test_what_a_blend_cannot_do_is_refused(blend, settings, words):
+    X, Y = rough(6, 40)
+    with pytest.raises(ValueError, match=words):
+        PCAExtension(weighting=blend, **settings).fit(X, Y)
+
+
+def test_sparse_points_need_local_constants():
+    X, Y = rough(7, 60)
+    few = sparse.csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0))
+    dense = PCAExtension(weighting=Blend((NEAR, MEDIAN), (0.5, 0.5))).fit(few.toarray(), Y)
+    same = PCAExtension(weighting=Blend((NEAR, MEDIAN), (0.5, 0.5))).fit(few, Y)
+    np.testing.assert_allclose(same.transform(few[:9]), dense.transform(few[:9].toarray()))
+    for part, words in ((WIDE, "order 1 or 2"), (Diffusion(1.0), "over all points")):
+        with pytest.raises(ValueError, match=words):
+            PCAExtension(weighting=Blend((part,), (1.0,))).fit(few, Y)
