@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Blend": "outsample.placers.blend",
     "Correlated": "outsample.placers.kriging",
     "Diffusion": "outsample.placers.diffusion",
     "GaussianDistance": "outsample.placers.weighting",
@@ -36,11 +37,13 @@ _HOMES = {
     "NoveltyDetector": "outsample.estimators.novelty_detector",
     "NystroemExtension": "outsample.estimators.nystroem",
     "PCAExtension": "outsample.estimators.pca_extension",
+    "NeighborLoss": "outsample.placers.neighbor_loss",
     "Placement": "outsample.records",
     "compare": "outsample.comparison.compare",
 }
 
 __all__ = [
+    "Blend",
     "Correlated",
     "Diffusion",
     "DiffusionMaps",
@@ -50,6 +53,7 @@ __all__ = [
     "InverseDistance",
     "LaplacianPyramids",
     "MultiscaleExtension",
+    "NeighborLoss",
     "NoveltyDetector",
     "NystroemExtension",
     "PCAExtension",

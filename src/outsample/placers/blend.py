@@ -34,8 +34,7 @@ class Blend:
     Examples
     --------
     >>> import numpy as np
-    >>> from outsample import InverseDistance, PCAExtension
-    >>> from outsample.placers.blend import Blend
+    >>> from outsample import Blend, InverseDistance, PCAExtension
     >>> from outsample.placers.local import LocalPlacer
     >>> few = LocalPlacer(InverseDistance(4.0), 3, order=0, loss="squared", tangent_dim=1)
     >>> many = LocalPlacer(InverseDistance(2.0), 10, order=0, loss="squared", tangent_dim=1)

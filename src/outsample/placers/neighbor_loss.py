@@ -46,8 +46,7 @@ class NeighborLoss:
 
     Examples
     --------
-    >>> from outsample import PCAExtension
-    >>> from outsample.placers.neighbor_loss import NeighborLoss
+    >>> from outsample import NeighborLoss, PCAExtension
     >>> tsne = PCAExtension(weighting=NeighborLoss())
     """
 
