@@ -17,6 +17,7 @@ from outsample.placers.shares import (
     GRAINS,
     LEAST_ROWS,
     MOST_EFFORT,
+    QUICK,
     Efforts,
     convex_shares,
     mixture,
@@ -104,11 +105,14 @@ def test_gains_that_are_luck_are_seldom_taken():
 def test_a_blend_takes_no_longer_than_it_may():
     errors = np.random.default_rng(2).normal(size=(3, 400, 2))
     for dear, parts in ((MOST_EFFORT * 1.01, 2), (MOST_EFFORT * 0.3, 3)):
-        efforts = Efforts(np.array([0.0, dear, 0.1]), np.ones(3))
+        efforts = Efforts(QUICK * np.array([0.0, dear, 0.1]), QUICK * np.ones(3))
         found = mixture(errors, efforts, 0)
         assert found is not None and len(found.parts) == parts
+    # Little enough in any case.
+    found = mixture(errors, Efforts(QUICK * np.array([0.0, 0.3, 0.3]), np.zeros(3)), 0)
+    assert found is not None and len(found.parts) == 3
     # Who needs no search alone pays for one beside others.
-    efforts = Efforts(np.array([1.0, 0.0, 0.0]), np.array([0.0, 2.1, 2.1]))
+    efforts = Efforts(QUICK * np.array([1.0, 0.0, 0.0]), QUICK * np.array([0.0, 2.1, 2.1]))
     assert mixture(errors, efforts, 0) is None
 
 

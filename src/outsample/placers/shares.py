@@ -17,8 +17,10 @@ import numpy as np
 MOST_PARTS = 3
 LEAST_STEP = 0.002
 TIE = 1e-3
-# It takes at most so many times as long as its first part, search included.
+# It takes at most so many times as long as its first part, search included; or so many
+# microseconds a point, which is little enough not to matter.
 MOST_EFFORT = 3.0
+QUICK = 100.0
 # It pays if its mean error or its typical one is lower by this share, and neither is higher by
 # more than its standard error, on rows that did not choose the parts and shares: one fold of FOLDS
 # at a time. The constants were chosen on maps of the digits and of an s-curve.
@@ -40,7 +42,7 @@ RIDGE = 1e-14
 
 
 class Efforts(NamedTuple):
-    """How long each placer takes for a point (J,), and the search (J,) that all can share."""
+    """Microseconds that each placer takes for a point (J,), and the search (J,) all can share."""
 
     placers: np.ndarray
     searches: np.ndarray
@@ -49,7 +51,8 @@ class Efforts(NamedTuple):
         """Which placers (J,) would make a blend of these parts take too long."""
         search = np.maximum(self.searches[parts].max(), self.searches)
         together = search + self.placers[parts].sum() + self.placers
-        return together > MOST_EFFORT * (self.searches[first] + self.placers[first])
+        alone = self.searches[first] + self.placers[first]
+        return together > max(MOST_EFFORT * alone, QUICK)
 
 
 class Mixture(NamedTuple):
