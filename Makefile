@@ -36,7 +36,7 @@ imports: $(VENV)/.has-dev  ## import layers
 # (which, unlike compiled code, warns of overflow: not a fault there).
 unit: $(VENV)/.has-dev  ## tests and doctests, with coverage
 	$(BIN)/pytest $(COV) $(SLOWEST) $(PYTEST_ARGS)
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -m 'kernels and not long' --no-header -W ignore::RuntimeWarning $(COV) --cov-append
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -m 'kernels and not long' --no-header -W ignore::RuntimeWarning $(COV) --cov-append $(PYTEST_ARGS)
 	$(BIN)/coverage report
 
 bench: $(VENV)/.has-bench  ## compare with other libraries
