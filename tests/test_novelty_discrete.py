@@ -131,3 +131,19 @@ def test_the_main_reason_is_what_makes_the_score():
     # Numbers of a map are told beside, but make no score.
     with_map = NoveltyDetector().fit(X, X[:, :2]).explain(strange)
     assert [one.main_reason for one in with_map] == [one.main_reason for one in beside]
+
+
+def test_few_points_with_ties_score_alike_in_any_batch():
+    """Of fewer than 40 points some rows have ties at the last one: widths are those of all."""
+    grid = np.stack(np.meshgrid(np.arange(6.0), np.arange(5.0)), -1).reshape(-1, 2) * 0.1
+    detector = NoveltyDetector().fit(np.vstack([grid, grid[:9]]))
+    queries = np.vstack([grid[:7] + 0.03, grid[7:9]])
+    together = detector.abnormality(queries)
+    alone = [detector.abnormality(queries[i : i + 1])[0] for i in range(len(queries))]
+    np.testing.assert_array_equal(together, alone)
+
+
+def test_a_point_farther_than_any_number_has_reasons():
+    X = np.random.default_rng(0).normal(size=(30, 1)) * 1e-302
+    reasons = NoveltyDetector().fit(X).explain([[1e150]])[0].reasons
+    assert all(np.isfinite(reason.value) for reason in reasons.values())

@@ -47,6 +47,7 @@ DOUBT = float(np.log(3))
 # A distance counts for no less than this share of the typical nearest one.
 FLOOR = 1e-3
 CHUNK_ROWS = 4096
+LARGEST_LOG = float(np.log(np.finfo(np.float64).max))
 
 
 class Distances(NamedTuple):
@@ -104,14 +105,15 @@ def measured(
 
     ``copies`` (q,) tells how many rows the nearest point stands for.
     """
-    starts, most = near.indptr[:-1], int(np.diff(near.indptr).min())
-    sizes = np.column_stack([tied_sizes(near, min(size, most)) for size in SIZES])
+    # Of this many, not of those that all rows of a batch happen to have, ties among them.
+    starts, k = near.indptr[:-1], neighbors_needed(X.shape[0])
+    sizes = np.column_stack([tied_sizes(near, min(size, k)) for size in SIZES])
     off = planes.soft_plane_distances(X, Q, near, sizes, RIDGES, n_jobs)
     with np.errstate(divide="ignore"):  # on a plane: the logarithm is minus infinity, the mean 0
         off = np.exp(np.log(off).mean(axis=1))
     first = near.distances[starts]
-    second = np.where(copies > 1, first, near.distances[starts + min(1, most - 1)])
-    return Distances((first + second) / 2, off, near.distances[starts + most - 1])
+    second = np.where(copies > 1, first, near.distances[starts + min(1, k - 1)])
+    return Distances((first + second) / 2, off, near.distances[starts + k - 1])
 
 
 def training_scores(
@@ -153,7 +155,7 @@ def training_scores(
     reach = _diameter(index.X) + (radius or 0.0)
     full_ball = highest + 1.0 + float(np.log(max(float(_times(reach, farthest)), 1.0)))
     known = TrainingScores(
-        distances, counts, widths, np.exp(compared[1]), raw, unit, farthest, tails, middle,
+        distances, counts, widths, _exp(compared[1]), raw, unit, farthest, tails, middle,
         highest, ball, full_ball,
     )  # fmt: skip
     return known._replace(scores=np.repeat(_score(known, distances, raw, nearest), counts))
@@ -197,7 +199,7 @@ def _weighed(compared: tuple[np.ndarray, np.ndarray], tails: tuple[Tail, Tail]) 
 
 def _local_mean(logs: np.ndarray, near: Neighbors) -> np.ndarray:
     """Mean (q,) of what the ten nearest neighbours have, and those tied with them."""
-    starts, k = near.indptr[:-1], min(LOCAL, int(np.diff(near.indptr).min()))
+    starts, k = near.indptr[:-1], min(LOCAL, neighbors_needed(len(logs)))
     sizes = tied_sizes(near, k)
     means = logs[near.indices[starts[:, None] + np.arange(k)]].mean(axis=1)
     for i in np.flatnonzero(sizes > k):
@@ -214,6 +216,11 @@ def _diameter(X: Points) -> float:
 def _logs(lengths: np.ndarray, unit: float) -> np.ndarray:
     """Logarithms (q,) of lengths in units of the typical nearest distance."""
     return np.log(np.maximum(_times(lengths, unit), FLOOR))
+
+
+def _exp(logs: np.ndarray) -> np.ndarray:
+    """Exponentials (q,), the largest double for anything beyond it."""
+    return np.exp(np.minimum(logs, LARGEST_LOG))
 
 
 def _times(apart: Any, unit: float) -> Any:
@@ -233,7 +240,7 @@ def relative_distances(
     plain, relative = _weighed(compared, known.tails)
     inside = near.distances[near.indptr[:-1]] <= known.radius
     inside &= _times(distances.nearest_distance, known.farthest) <= 1.0
-    return np.exp(compared[1]), (relative > plain) & inside
+    return _exp(compared[1]), (relative > plain) & inside
 
 
 def abnormality(known: TrainingScores, distances: Distances, near: Neighbors) -> np.ndarray:
