@@ -52,7 +52,8 @@ class ErrorBars(NamedTuple):
             far = np.minimum(self.widest + self.slope * beyond, LARGEST)
         near = self.among(around)
         near = np.where(beyond > 0, np.maximum(near, self.largest), near)
-        return near ** (1 - share) * far**share
+        with np.errstate(over="ignore"):
+            return np.minimum(near ** (1 - share) * far**share, LARGEST)
 
     def among(self, around: np.ndarray) -> np.ndarray:
         """Error bars (q,) of points that are no farther away than the training ones."""
