@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 import reference
 from outsample import PCAExtension
-from outsample._kernels import linear_algebra, search
+from outsample._kernels import correlated, linear_algebra, search
 from outsample.neighbors.index import NeighborIndex
 
 pytestmark = pytest.mark.kernels
@@ -133,3 +135,21 @@ def test_cholesky_solve():
     assert linear_algebra.cholesky_solve(A.copy(), solution)
     np.testing.assert_allclose(A @ solution, b, rtol=1e-13)
     assert not linear_algebra.cholesky_solve(np.zeros((2, 2)), np.ones(2))
+
+
+def test_no_kernel_may_reorder_sums():
+    """A compiler with that leave orders them differently from one compilation to the next."""
+    for file in Path(search.__file__).parent.glob("*.py"):
+        assert "fastmath" not in file.read_text(), file.name
+
+
+@given(seed=st.integers(0, 10**6), k=st.integers(1, 19))
+def test_factor_of_a_covariance(seed, k):
+    half = np.random.default_rng(seed).normal(size=(k, k + 2))
+    A, sides = half @ half.T, half.copy()
+    factor = A.copy()
+    correlated.factor_covariance(factor)
+    upper = np.triu(factor)
+    np.testing.assert_allclose(upper.T @ upper, A, atol=1e-13 * A.max())
+    correlated.solve_lower(factor, sides)
+    np.testing.assert_allclose(upper.T @ sides, half, atol=1e-9 * np.abs(half).max())

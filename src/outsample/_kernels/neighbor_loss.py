@@ -50,7 +50,7 @@ def affinities(distances, first, last, perplexity, p):
         p[j] /= total
 
 
-@njit(fastmath={"reassoc", "contract"})
+@njit
 def closeness(Z, y, own):
     """``sum_j w_j``, w_j = 1 / (1 + |y - z_j|^2), over all but one of the images Z (n, d)."""
     n, d = Z.shape
@@ -68,7 +68,7 @@ def closeness(Z, y, own):
     return total
 
 
-@njit(fastmath={"reassoc", "contract"})
+@njit
 def add_repulsion(Z, y, own, push, force):
     """Add ``push sum_j w_j^2 (y - z_j)`` to the force (d,), over all but one of the images."""
     n, d = Z.shape
