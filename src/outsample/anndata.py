@@ -109,11 +109,15 @@ def map_query(
     elif model is None:
         raise ValueError("Give a reference to place onto, or a model fitted to one.")
     held: Any = None
+    columns = {name: _column(name, reference, held) for name in names}
+    points = Representation.of(query, "query", use_rep)
     if model is None:
+        _check_alike(points, Representation.of(reference, "reference", use_rep))
         model = fit_reference(reference, use_rep=use_rep, basis=basis, n_jobs=n_jobs)
     _check_model(model)
-    columns = {name: _column(name, reference, held, model) for name in names}
-    placed, shares = _placed(model, Representation.of(query, "query", use_rep), bool(names))
+    for column in columns.values():
+        _check_rows(column, model)
+    placed, shares = _placed(model, points, bool(names))
     written = _written_before(query)
     _warn_of_replaced(query, names, written)
     result = query if inplace else query.to_memory(copy=True)
@@ -174,6 +178,13 @@ def fit_reference(
     return fitted
 
 
+def _check_alike(points: Representation, known: Representation) -> None:
+    """Refuse what needs no fit to be wrong: a large reference takes its time."""
+    points.order(known.names, known.width)
+    if points.values is not None:
+        points.check_finite(points.values, 0)
+
+
 def _check_model(model: Any) -> None:
     if not isinstance(model, NoveltyDetector) or getattr(model, "extension_", None) is None:
         raise TypeError(
@@ -182,7 +193,7 @@ def _check_model(model: Any) -> None:
         )
 
 
-def _column(name: str, reference: Any, held: Any, model: NoveltyDetector) -> Any:
+def _column(name: str, reference: Any, held: Any) -> Any:
     """Column about the cells that were fitted, from the reference or the model file."""
     import pandas
 
@@ -194,12 +205,16 @@ def _column(name: str, reference: Any, held: Any, model: NoveltyDetector) -> Any
     if name not in columns:
         kept = ", ".join(map(repr, columns)) or "nothing"
         raise KeyError(f"obs names {name!r}, but {where} has {kept}.")
-    column, n = pandas.Series(columns[name]).reset_index(drop=True), model._known().n_rows
-    if len(column) != n:
-        raise ValueError(f"{where} has {len(column)} cells, but the model was fitted to {n}.")
+    column = pandas.Series(columns[name]).reset_index(drop=True)
     if column.dtype.kind in "mMc":
         raise TypeError(f"{where} has {column.dtype} in {name!r}: carry labels or numbers.")
     return column
+
+
+def _check_rows(column: Any, model: NoveltyDetector) -> None:
+    n = model._known().n_rows
+    if len(column) != n:
+        raise ValueError(f"The reference has {len(column)} cells, but the model was fitted to {n}.")
 
 
 def _placed(

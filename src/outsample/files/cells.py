@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,7 +78,7 @@ class Representation:
             values = values.tocsr() if sparse.issparse(values) else np.asarray(values)
         return values if order is None else values[:, order]
 
-    def order(self, names: Sequence[str] | None, width: int) -> np.ndarray | None:
+    def order(self, names: np.ndarray | None, width: int) -> np.ndarray | None:
         """Columns, in the order of the reference's; by name if both have names."""
         if names is not None and self.names is not None:
             if np.array_equal(np.asarray(names, dtype=object), self.names):
@@ -121,5 +120,5 @@ class Representation:
 def _refuse_repeated(names: np.ndarray, label: str) -> None:
     kept, counts = np.unique(names.astype(str), return_counts=True)
     if (counts > 1).any():
-        first = kept[np.argmax(counts > 1)]
+        first = str(kept[np.argmax(counts > 1)])
         raise ValueError(f"{label} has {first!r} more than once: call var_names_make_unique().")
