@@ -26,6 +26,7 @@ def parser(request, monkeypatch):
         monkeypatch.setattr(text_source, "find_spec", lambda name: None)
     else:
         pytest.importorskip("pyarrow")
+        monkeypatch.setattr(text_source, "SMALL", 0)
 
 
 def read(source, features=(1, 2, 3), carried=(0,), **options):

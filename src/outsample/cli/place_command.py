@@ -170,6 +170,13 @@ def _check_use(new: str, given: dict[str, Any]) -> None:
         raise Failure("--resume and --restart exclude one another", BAD_USE)
     if given["as_json"] and given["out"] == "-" and not given["follow"]:
         raise Failure("--json tells about the run: name a file for the rows with -o", BAD_USE)
+    if given["out"] != "-":
+        from outsample.files.output import writer_for
+
+        try:
+            writer_for(given["out"])
+        except ValueError as error:
+            raise Failure(str(error), BAD_USE) from error
 
 
 class _silence:

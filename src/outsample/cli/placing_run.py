@@ -33,10 +33,11 @@ class Run(NamedTuple):
         rows = self.source.rows(
             self.matched.features, self.matched.carried, start, lenient=self.lenient
         )
-        path = self.source.path
-        for read, columns in self.placing.place(
-            rows, jobs=self.jobs, path=path, lenient=self.lenient
-        ):
+        names = [self.source.names[at] for at in self.matched.features]
+        placed = self.placing.place(
+            rows, jobs=self.jobs, path=self.source.path, features=names, lenient=self.lenient
+        )
+        for read, columns in placed:
             yield read.carried | columns, read.end
 
     def empty(self) -> Columns:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from outsample.files.source import CellError, Position, Rows, chunk_rows, float_table
+from outsample.files.text_format import numbered
 
 
 class ArraySource:
@@ -28,7 +29,7 @@ class ArraySource:
         self._beside = {
             name: array for name, array in (beside or {}).items() if np.shape(array) == (n,)
         }
-        self.names = [*(names or (str(at + 1) for at in range(width))), *self._beside]
+        self.names = [*(names or numbered(width)), *self._beside]
         self.has_names = names is not None
         self.size: int | None = n
 

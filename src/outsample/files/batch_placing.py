@@ -77,15 +77,25 @@ class BatchPlacing:
         return {name: _spread(values, fine) for name, values in found.items()}
 
     def place(
-        self, chunks: Iterable[Rows], *, jobs: int = 1, path: str = "", lenient: bool = False
+        self,
+        chunks: Iterable[Rows],
+        *,
+        jobs: int = 1,
+        path: str = "",
+        features: Sequence[str] = (),
+        lenient: bool = False,
     ) -> Iterator[Placed]:
-        """Place chunks by that many threads, while the next one is read; in their order."""
+        """Place chunks by that many threads, while the next one is read; in their order.
+
+        Rows with a number that is not finite are refused, by the names of the file and of its
+        features, or left empty if lenient.
+        """
         waiting: deque[tuple[Rows, Future[dict[str, Any]]]] = deque()
         pool = ThreadPoolExecutor(jobs)
         try:
             for rows in chunks:
                 if not lenient:
-                    check_finite(rows, path)
+                    check_finite(rows, path, features)
                 waiting.append((rows, pool.submit(self.columns, rows.numbers)))
                 if len(waiting) > jobs:
                     yield _first(waiting)
@@ -127,14 +137,15 @@ class BatchPlacing:
         return dict(zip(EXPLAINED, (reasons, Records(near, fields)), strict=True))
 
 
-def check_finite(rows: Rows, path: str) -> None:
+def check_finite(rows: Rows, path: str, features: Sequence[str]) -> None:
     """Refuse rows with a number that is missing or infinite, and say where."""
     fine = np.isfinite(rows.numbers)
     if not fine.all():
         row, column = np.argwhere(~fine)[0].tolist()
         value = rows.numbers[row, column]
         what = "has no number" if np.isnan(value) else "is infinite"
-        raise CellError(f"{path}: row {rows.begin.row + row + 1}, feature {column + 1} {what}")
+        name = features[column] if features else str(column + 1)
+        raise CellError(f"{path}: row {rows.begin.row + row + 1}, column {name!r} {what}")
 
 
 def _first(waiting: deque[tuple[Rows, Future[dict[str, Any]]]]) -> Placed:

@@ -24,7 +24,9 @@ class Matched(NamedTuple):
 
 
 def find_columns(source: Source, names: Sequence[str]) -> list[int]:
-    """Columns by name, refusing what is not there or there twice."""
+    """Columns by name, refusing what is not there or there twice; without names, by number."""
+    if not source.has_names:
+        names = [f"column_{name}" if name.isdigit() else name for name in names]
     missing = [name for name in names if name not in source.names]
     if missing:
         held = listed(source.names)

@@ -49,7 +49,6 @@ class PartialFile:
             self._check_task(known["task"])
             self.position = Position(known["row"], known["offset"], known["line"])
             self.n_bytes = known["n_bytes"]
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         self._file = open(self.path, "r+b" if known is not None else "wb")
         self._file.truncate(self.n_bytes)
         self._file.seek(self.n_bytes)

@@ -52,7 +52,7 @@ class Source(Protocol):
     """A table whose rows can be read in chunks, as often as wanted."""
 
     path: str
-    names: list[str]  # of its columns; "1", "2", ... where the file has none
+    names: list[str]  # of its columns; "column_1", ... where the file has none
     has_names: bool
     size: int | None  # the last `Position.offset`, if it is known
 

@@ -20,7 +20,7 @@ class TextFormat(NamedTuple):
     heading : bool
         Whether the first line names the columns.
     names : list of str
-        Names of the columns; without a heading they count from "1".
+        Names of the columns; without a heading they count from "column_1".
     """
 
     delimiter: str | None
@@ -34,7 +34,7 @@ def text_format(first_line: str, delimiter: str | None = None) -> TextFormat:
     >>> text_format("id;x;y")
     TextFormat(delimiter=';', heading=True, names=['id', 'x', 'y'])
     >>> text_format("1.5 2.5")
-    TextFormat(delimiter=None, heading=False, names=['1', '2'])
+    TextFormat(delimiter=None, heading=False, names=['column_1', 'column_2'])
     """
     if delimiter is None:
         most = max(DELIMITERS, key=first_line.count)
@@ -44,7 +44,16 @@ def text_format(first_line: str, delimiter: str | None = None) -> TextFormat:
     cells = split_line(first_line, delimiter)
     heading = is_heading(cells)
     names = [cell.strip() for cell in cells] if heading else []
-    return TextFormat(delimiter, heading, names or [str(at + 1) for at in range(len(cells))])
+    return TextFormat(delimiter, heading, names or numbered(len(cells)))
+
+
+def numbered(n: int) -> list[str]:
+    """Names of columns that have none.
+
+    >>> numbered(2)
+    ['column_1', 'column_2']
+    """
+    return [f"column_{at + 1}" for at in range(n)]
 
 
 def split_line(line: str, delimiter: str | None) -> list[str]:

@@ -23,6 +23,7 @@ from outsample.files.text_format import number, text_format
 
 BLOCK = 2**20
 LONGEST_ROW = 2**28
+SMALL = 2**16  # bytes that are read sooner than pyarrow is imported
 BOM = b"\xef\xbb\xbf"
 
 
@@ -94,7 +95,7 @@ class TextSource:
         lenient: bool,
     ) -> tuple[np.ndarray, list[np.ndarray]]:
         delimiter, width = self.format.delimiter, len(self.names)
-        if delimiter is not None and find_spec("pyarrow"):
+        if delimiter is not None and len(block) > SMALL and find_spec("pyarrow"):
             found = _by_arrow(block, delimiter, width, features, carried)
             if found is not None:
                 return found
@@ -135,7 +136,8 @@ def _blocks(stream: Any, rest: bytes, path: str, begin: Position) -> Iterator[by
     row = begin.line
     while True:
         with _damage_told(path):
-            more = stream.read(BLOCK)
+            # As many from where a block begins, so that they are the same when reading goes on.
+            more = stream.read(BLOCK - len(rest) % BLOCK)
         if not more:
             if rest.strip():
                 yield rest
