@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 
 import outsample.anndata
-from outsample import NoveltyDetector, PCAExtension
+from outsample import NoveltyDetector, PCAExtension, save
 from outsample.anndata import fit_reference, map_query
 
 ad = pytest.importorskip("anndata", reason="anndata is not installed")
@@ -283,3 +283,28 @@ def test_without_anndata_files_name_the_extra(monkeypatch, tmp_path, query):
     monkeypatch.setitem(sys.modules, "anndata", None)
     with pytest.raises(ImportError, match=r'pip install "outsample\[anndata\]"'):
         map_query(query, path)
+
+
+def test_a_model_file_with_its_columns_stands_for_the_reference(reference, model, query, tmp_path):
+    path = tmp_path / "digits.outsample"
+    saved = {"digit": reference.obs["digit"].astype(str), "size": reference.obs["size"]}
+    save(model, path, columns=saved)
+    wanted = map_query(query, reference, obs=["digit", "size"], model=model, inplace=False)
+    found = map_query(query, model=path, obs=["digit", "size"], inplace=False)
+    np.testing.assert_array_equal(found.obsm["X_umap"], wanted.obsm["X_umap"])
+    assert (found.obs["digit"].astype(str) == wanted.obs["digit"].astype(str)).all()
+    for name in (*SCORES, "digit_confidence", "size", "size_deviation"):
+        np.testing.assert_array_equal(found.obs[name], wanted.obs[name])
+    same(map_query(query, reference, model=str(path), obs=["digit", "size"], inplace=False), wanted)
+    with pytest.raises(KeyError, match="obs names 'name', but the model file has 'digit', 'size'"):
+        map_query(query, model=path, obs="name")
+
+
+def test_genes_are_kept_in_a_model_file(reference, query, tmp_path):
+    fitted = fit_reference(reference[:60], use_rep="X")
+    save(fitted, tmp_path / "genes.outsample")
+    shuffled = query[:, ::-1].copy()
+    same(
+        map_query(query, model=fitted, use_rep="X", inplace=False),
+        map_query(shuffled, model=tmp_path / "genes.outsample", use_rep="X", inplace=False),
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -109,6 +110,8 @@ def map_query(
     elif model is None:
         raise ValueError("Give a reference to place onto, or a model fitted to one.")
     held: Any = None
+    if isinstance(model, str | os.PathLike):
+        model, held = _loaded(model)
     columns = {name: _column(name, reference, held) for name in names}
     points = Representation.of(query, "query", use_rep)
     if model is None:
@@ -176,6 +179,13 @@ def fit_reference(
     if points.names is not None:  # scikit-learn takes none with a sparse matrix
         fitted.feature_names_in_ = points.names
     return fitted
+
+
+def _loaded(path: str | os.PathLike[str]) -> tuple[Any, dict[str, np.ndarray]]:
+    """Model of a file, and the columns that were saved with it."""
+    from outsample.files.model_file import load, read_columns
+
+    return load(path), read_columns(path)
 
 
 def _check_alike(points: Representation, known: Representation) -> None:

@@ -25,15 +25,15 @@ def votes(
     ballots = sparse.csr_matrix(
         (np.ones(len(labelled)), (labelled, codes[labelled])), shape=(len(codes), max(n_labels, 1))
     )
+    every = shares @ (codes >= 0).astype(float)  # row by row: the same bits alone, in any order
+    some_vote = every > 0
     best, confidence = np.empty(shares.shape[0], dtype=np.int64), np.empty(shares.shape[0])
     for at in range(0, shares.shape[0], CHUNK_ROWS):
         cast = (shares[at : at + CHUNK_ROWS] @ ballots).toarray()
-        some = slice(at, at + len(cast))
-        every = np.add.accumulate(cast, axis=1)[:, -1]  # one after another: the same bits alone
-        most = cast.max(axis=1)
-        best[some] = np.where(every > 0, cast.argmax(axis=1), -1)
-        confidence[some] = most / np.where(every > 0, every, 1.0)
-    return best, confidence
+        best[at : at + CHUNK_ROWS] = cast.argmax(axis=1)
+        confidence[at : at + CHUNK_ROWS] = cast.max(axis=1)
+    confidence /= np.where(some_vote, every, 1.0)
+    return np.where(some_vote, best, -1), np.minimum(confidence, 1.0)
 
 
 def means(shares: sparse.csr_matrix, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
