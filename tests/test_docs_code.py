@@ -18,7 +18,7 @@ from sklearn.manifold import TSNE
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"(?:<!-- needs (\S+) -->\n)?^```python[^\n]*\n(.*?)^```", re.DOTALL | re.M)
-LONG = {"parameters.md", "faq.md", "traffic.md"}
+LONG = {"index.md", "parameters.md", "faq.md", "traffic.md", "umap_service.md"}
 MAPS: dict[bytes, np.ndarray] = {}
 
 

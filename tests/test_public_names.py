@@ -48,6 +48,19 @@ def test_it_is_in_the_api_page(name):
     assert re.search(rf"^::: {home}(\.{name})?$", API, re.MULTILINE), f"::: for {name} is missing"
 
 
+def test_the_typed_client_uses_every_name_and_runs():
+    source = (Path(__file__).parent / "typed_client.py").read_text()
+    for name in NAMES:
+        assert len(re.findall(rf"\b{name}\b", source)) > 1, f"{name} is not in typed_client.py"
+    import typed_client
+
+    typed_client.main()
+
+
+def test_types_are_shipped():
+    assert (Path(outsample.__file__).parent / "py.typed").exists()
+
+
 def test_what_the_root_lists_is_what_it_loads():
     assert set(outsample.__all__) == set(outsample._HOMES)
     assert set(outsample.__all__) <= set(dir(outsample))

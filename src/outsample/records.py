@@ -7,9 +7,13 @@ of a batch laid end to end.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+
+Reals = NDArray[np.floating[Any]]  # float32 or float64, as the points are
+Counts = NDArray[np.integer[Any]]
 
 
 class Neighbors(NamedTuple):
@@ -114,14 +118,14 @@ class Placement(NamedTuple):
     array([3])
     """
 
-    coordinates: np.ndarray
-    error_bar: np.ndarray
-    residual: np.ndarray
-    dispersion: np.ndarray
-    off_manifold: np.ndarray
-    isolation: np.ndarray
-    bound: np.ndarray
-    n_neighbors: np.ndarray
+    coordinates: Reals
+    error_bar: Reals
+    residual: Reals
+    dispersion: Reals
+    off_manifold: Reals
+    isolation: Reals
+    bound: Reals
+    n_neighbors: Counts
 
 
 class JudgedPlacement(NamedTuple):
@@ -137,13 +141,13 @@ class JudgedPlacement(NamedTuple):
         Conformal p-values.
     """
 
-    coordinates: np.ndarray
-    error_bar: np.ndarray
-    residual: np.ndarray
-    dispersion: np.ndarray
-    off_manifold: np.ndarray
-    isolation: np.ndarray
-    bound: np.ndarray
-    n_neighbors: np.ndarray
-    abnormality: np.ndarray
-    p_value: np.ndarray
+    coordinates: Reals
+    error_bar: Reals
+    residual: Reals
+    dispersion: Reals
+    off_manifold: Reals
+    isolation: Reals
+    bound: Reals
+    n_neighbors: Counts
+    abnormality: Reals
+    p_value: Reals
