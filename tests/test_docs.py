@@ -21,6 +21,7 @@ SITE = (ROOT / "mkdocs.yml").read_text()
 TO_COME = {"fit", "place", "inspect", "report"} - set(main.commands)
 
 sys.path.insert(0, str(DOCS))
+import offline  # noqa: E402
 import write_figures  # noqa: E402
 
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -75,6 +76,24 @@ def test_no_page_asks_another_host_for_anything():
         assert not re.search(r"!\[[^]]*\]\(https?:", text), path
         assert not re.search(r"url\([\"']?(https?:)?//|@import", text), path
     assert not re.search(r"^extra_(css|javascript):.*http", SITE, re.MULTILINE)
+
+
+def test_the_build_refuses_what_comes_from_elsewhere(tmp_path):
+    page = tmp_path / "index.html"
+    page.write_text('<a href="https://a.example">out</a><img src="near.png"><script src="x.js">')
+    assert offline.asked_elsewhere(tmp_path) == []
+    for asset in (
+        '<script async src="https://a.example/x.js">', "<img alt='' src=//a.example/x.png>",
+        '<link rel="stylesheet" href="https://a.example/x.css">',
+        '<link href="https://a.example" rel="preconnect">',
+    ):  # fmt: skip
+        page.write_text(asset)
+        assert len(offline.asked_elsewhere(tmp_path)) == 1, asset
+    page.write_text("")
+    (tmp_path / "a.css").write_text("@font-face { src: url(https://a.example/f.woff2) }")
+    assert offline.asked_elsewhere(tmp_path)[0].startswith("a.css: url(")
+    with pytest.raises(SystemExit, match="not offline"):
+        offline.on_post_build({"site_dir": str(tmp_path)})
 
 
 def commands(path):
