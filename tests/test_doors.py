@@ -189,24 +189,24 @@ def test_compare_takes_both_from_one_file_and_follows_the_seed(pair):
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "code", "message"),
     [
-        (["none.npy", "Y.csv"], "none.npy: no such file"),
-        (["X.npy"], "MAP is missing"),
-        (["X.npy", "short.npy"], "X.npy has 60 rows, but {}/short.npy has 59"),
-        (["X.npy", "text.csv"], "text.csv: line 2, column 1: 'two' is no number"),
-        (["X.npy", "nan.npy"], "Input y contains NaN. First bad entry of y: row 0, column 0"),
-        (["X.npy", "Y.csv", "--splits", "0"], "n_splits is 0"),
-        (["X.npy", "Y.csv", "--out", "X.npy/sub"], "cannot write to"),
+        (["none.npy", "Y.csv"], 2, "none.npy: no such file"),
+        (["X.npy"], 3, "MAP is missing"),
+        (["X.npy", "short.npy"], 3, "X.npy has 60 rows, but {}/short.npy has 59"),
+        (["X.npy", "text.csv"], 3, "text.csv: line 2, column 1: 'two' is no number"),
+        (["X.npy", "nan.npy"], 3, "Input y contains NaN. First bad entry of y: row 0, column 0"),
+        (["X.npy", "Y.csv", "--splits", "0"], 2, "0 is not in the range"),
+        (["X.npy", "Y.csv", "--out", "X.npy/sub"], 1, "cannot write to"),
     ],
 )
-def test_compare_says_in_one_line_what_is_wrong(pair, monkeypatch, words, message):
+def test_compare_says_in_one_line_what_is_wrong(pair, monkeypatch, words, code, message):
     monkeypatch.chdir(pair)
     np.save("short.npy", np.zeros((59, 2)))
     np.save("nan.npy", np.full((60, 1), np.nan))
     (pair / "text.csv").write_text("1,2\ntwo,3\n")
     result = compare(*words)
-    assert result.exit_code == 1
+    assert result.exit_code == code
     last = result.stderr.splitlines()[-1]
     assert last.startswith("Error: ") and message.replace("{}/", "") in last
     assert "Traceback" not in result.output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,6 +31,16 @@ if TYPE_CHECKING:
         """Tell type checkers that the method stays what it is."""
 else:
     from sklearn.utils.metaestimators import available_if
+
+
+@dataclass(frozen=True)
+class NotKept:
+    """Stands for what a model file does not keep: an embedding, which is code, or a generator."""
+
+    words: str
+
+    def __repr__(self) -> str:
+        return f"<not kept: {self.words}>"
 
 
 def _can_place(extended: Extended) -> bool:
@@ -188,6 +199,11 @@ class Extended(
         return self.n_components_
 
     def _embed(self, X: Any, y: Any) -> np.ndarray:
+        if isinstance(self.embedding, NotKept):
+            raise TypeError(
+                f"embedding was not kept in the model file ({self.embedding.words}); to fit again, "
+                "give one by set_params(embedding=...)."
+            )
         if isinstance(self.embedding, type) or not hasattr(self.embedding, "fit_transform"):
             raise TypeError(
                 f"embedding is {self.embedding!r}, but must be an estimator with fit_transform."

@@ -1,0 +1,65 @@
+"""`outsample inspect`: what a model file holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from outsample.cli import options
+from outsample.cli.errors import plain_errors, reading
+from outsample.cli.showing import in_bytes, show, show_json
+
+
+@click.command(
+    short_help="Show what a model file holds.",
+    epilog=options.example("outsample inspect model.outsample --json"),
+)
+@click.argument("model", type=click.Path())
+@options.as_json()
+def inspect(model: str, as_json: bool) -> None:
+    """Show what is in the file MODEL: parameters, points, features, map, columns, arrays."""
+    with plain_errors():
+        from outsample.cli.models import check_there
+        from outsample.files.model_file import describe
+        from outsample.report.page import Table
+
+        check_there(model)
+        with reading():
+            info = describe(model)
+        if as_json:
+            show_json(_plain(info._asdict()))
+            return
+        rows = [(name, _words(name, value)) for name, value in info._asdict().items()]
+        shown = [row for row in rows if row[0] not in ("arrays", "parameters") and row[1]]
+        show(model, Table(("", ""), shown))
+        parameters = [(name, str(value)) for name, value in info.parameters.items()]
+        show("Parameters", Table(("name", "value"), parameters))
+        arrays = [
+            (name, str(dtype), " x ".join(map(str, shape)), in_bytes(size))
+            for name, dtype, shape, size in info.arrays
+        ]
+        show("Arrays", Table(("name", "type", "shape", "size"), arrays))
+
+
+def _plain(value: Any) -> Any:
+    """Tuples with names as objects, for JSON."""
+    if hasattr(value, "_asdict"):
+        return {name: _plain(one) for name, one in value._asdict().items()}
+    if isinstance(value, dict):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return value
+
+
+def _words(name: str, value: Any) -> str:
+    from outsample.files.matching import listed
+
+    if value is None:
+        return ""
+    if name == "file_bytes":
+        return in_bytes(value)
+    if isinstance(value, list | tuple):
+        return listed([str(one) for one in value])
+    return f"{value:,}" if isinstance(value, int) and value >= 10_000 else str(value)

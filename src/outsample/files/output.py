@@ -1,0 +1,120 @@
+"""Where placed rows go: a file of any format, or a pipe, chunk by chunk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from outsample.files.arrow_source import PARQUET
+from outsample.files.table_writer import (
+    ArrowWriter,
+    GzipWriter,
+    NpyWriter,
+    TextWriter,
+    Writer,
+    npy_heading,
+)
+from outsample.files.tables import ending, open_table, typed
+
+# Rows of a row group of Parquet.
+GROUP = 2**17
+STREAMS = (".arrows",)
+
+
+def writer_for(path: str, delimiter: str | None = None) -> Writer:
+    """Return a writer of the format that the ending tells.
+
+    Raises ValueError for an unknown one.
+    """
+    kind = ending(path)
+    made = WRITERS.get(kind)
+    if made is None:
+        raise ValueError(f"{path}: unknown ending; the formats are {', '.join(WRITERS)}")
+    writer = made()
+    text = writer.text if isinstance(writer, GzipWriter) else writer
+    if isinstance(text, TextWriter) and delimiter is not None:
+        text.delimiter = delimiter
+    return writer
+
+
+def completed(path: Path, out: str, n_rows: int) -> Path:
+    """Turn the bytes that a writer has written into the file they are to be; return its path."""
+    kind = ending(out)
+    if kind == ".npy":
+        with open(path, "r+b") as file:
+            (shape, _, _) = _npy_shape(file)
+            file.seek(0)
+            file.write(npy_heading(n_rows, shape[1]))
+        return path
+    convert = CONVERSIONS.get(kind)
+    if convert is None:
+        return path
+    made = path.with_name(path.name + ".made")
+    convert(path, made)
+    with open(made, "rb") as file:
+        os.fsync(file.fileno())
+    return made
+
+
+def _npy_shape(file: Any) -> Any:
+    np.lib.format.read_magic(file)
+    return np.lib.format.read_array_header_1_0(file)
+
+
+def _to_parquet(path: Path, made: Path) -> None:
+    from pyarrow import Table, ipc, memory_map, parquet
+
+    with memory_map(str(path)) as source, ipc.open_stream(source) as reader:
+        with parquet.ParquetWriter(made, reader.schema) as writer:
+            held, n = [], 0
+            for batch in reader:
+                held.append(batch)
+                n += batch.num_rows
+                if n >= GROUP:
+                    writer.write_table(Table.from_batches(held), row_group_size=GROUP)
+                    held, n = [], 0
+            writer.write_table(Table.from_batches(held, reader.schema), row_group_size=GROUP)
+
+
+def _to_arrow_file(path: Path, made: Path) -> None:
+    from pyarrow import ipc, memory_map
+
+    with memory_map(str(path)) as source, ipc.open_stream(source) as reader:
+        with ipc.new_file(str(made), reader.schema) as writer:
+            for batch in reader:
+                writer.write_batch(batch)
+
+
+def _to_npz(path: Path, made: Path) -> None:
+    """Read the rows written as text into memory; an archive holds whole columns."""
+    with open(path, "rb") as stream:
+        source = open_table(str(path), delimiter=",", stream=stream)
+        parts = [part.carried for part in source.rows([], range(len(source.names)))]
+    columns = {
+        name: typed(np.concatenate([np.empty(0, object), *(part[name] for part in parts)]))
+        for name in source.names
+    }
+    with open(made, "wb") as file:
+        np.savez(file, allow_pickle=False, **columns)
+
+
+WRITERS: dict[str, Callable[[], Writer]] = {
+    ".csv": TextWriter,
+    ".tsv": lambda: TextWriter("\t"),
+    ".txt": lambda: TextWriter("\t"),
+    ".csv.gz": lambda: GzipWriter(TextWriter()),
+    ".tsv.gz": lambda: GzipWriter(TextWriter("\t")),
+    ".txt.gz": lambda: GzipWriter(TextWriter("\t")),
+    **dict.fromkeys((*PARQUET, ".arrow", ".feather", ".ipc", *STREAMS), ArrowWriter),
+    ".npy": NpyWriter,
+    ".npz": TextWriter,
+}
+CONVERSIONS: dict[str, Callable[[Path, Path], None]] = {
+    **dict.fromkeys(PARQUET, _to_parquet),
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), _to_arrow_file),
+    ".npz": _to_npz,
+}

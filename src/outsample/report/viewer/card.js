@@ -1,0 +1,75 @@
+// What is told about a point: a card beside it, and a sentence for those who do not see.
+const TITLES = { p_value: "p-value", error_bar: "error bar", n_neighbors: "neighbours used",
+  left_out_error: "leave-one-out error", main_reason: "reason" };
+const REASONS = { nearest_distance: "far from all training points",
+  plane_distance: "off the surface that its neighbours lie on",
+  relative_distance: "far for how dense its neighbourhood is" };
+
+function titled(name) { return TITLES[name] || name; }
+
+function nameOf(data, layer, i) {
+  const column = layer.named;
+  const row = layer.kind === "new" ? i : data.rows[i];
+  return (column && column.raw(i)) || "row " + row;
+}
+
+// The column that names points: one called id or name, else words that hardly repeat.
+function naming(layer) {
+  const words = layer.columns.filter((column) => column.name !== "main_reason");
+  return words.find((column) => /^(id|ids|_?index|name|key|uid|uuid|cell|barcode)$/i.test(column.name))
+    || words.find((column) => column.kind === "text") || null;
+}
+
+class Card {
+  constructor(stage, said, data) {
+    Object.assign(this, { stage, said, data });
+    this.box = element("div", "card", stage);
+    this.box.hidden = true;
+  }
+
+  show(view, under) {
+    this.box.hidden = !under;
+    if (!under) return;
+    const { layer, i } = under, { data } = this, fresh = layer.kind === "new";
+    this.box.replaceChildren();
+    const head = element("p", "card-name", this.box);
+    element("bdi", "", head, nameOf(data, layer, i));
+    element("span", "", head, fresh ? "new" : "training");
+    const list = element("dl", "", this.box), told = [];
+    const add = (name, value, plain) => {
+      element("dt", "", list, name);
+      element("bdi", "", element("dd", "", list), value);
+      if (plain) told.push(name + " " + value);
+    };
+    let shown = 0;
+    for (const column of layer.columns) {
+      if (column === layer.named || shown++ > 11) continue;
+      const reason = column.name === "main_reason";
+      const value = reason ? REASONS[column.raw(i)] || column.raw(i) : column.shown(i);
+      add(titled(column.name), value, Object.hasOwn(TITLES, column.name));
+    }
+    data.axes.forEach((name, axis) => {
+      add(name, figure(data.middle[axis] + layer.coordinates[axis][i] * data.half[axis], 4));
+    });
+    const near = view.neighborsOf(layer, i);
+    if (near.found.length) {
+      add(near.known ? "nearest" : "nearest on the map", near.found.map(({ row, far }) => {
+        const label = data.training.label ? " · " + data.training.label.raw(row) : "";
+        const apart = Number.isNaN(far) ? "" : " at " + figure(far);
+        return nameOf(data, data.training, row).slice(0, 30) + label + apart;
+      }).join("\n"));
+    }
+    this.said.textContent = `${fresh ? "New" : "Training"} point ${nameOf(data, layer, i)}. `
+      + told.join(", ");
+    this.put(view, under);
+  }
+
+  // Beside the point, on the side where there is room.
+  put(view, { layer, i }) {
+    const [px, py] = view.toScreen(layer, i), { offsetWidth: w, offsetHeight: h } = this.box;
+    const left = px + 18 + w < view.wide ? px + 18 : px - 18 - w;
+    const inside = (v, size, all) => Math.max(6, Math.min(v, all - size - 6));
+    this.box.style.left = inside(left, w, view.wide) + "px";
+    this.box.style.top = inside(py - h / 2, h, view.high) + "px";
+  }
+}
