@@ -6,6 +6,8 @@ the annotations may rely on: nothing here is Any but what scikit-learn gives.
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, assert_type
 
 import numpy as np
@@ -22,6 +24,7 @@ from outsample import (
     GeometricHarmonics,
     InverseDistance,
     LaplacianPyramids,
+    ModelFileError,
     MultiscaleExtension,
     NeighborLoss,
     NoveltyDetector,
@@ -29,6 +32,8 @@ from outsample import (
     PCAExtension,
     Placement,
     compare,
+    load,
+    save,
 )
 from outsample.placers.local import LocalPlacer
 
@@ -103,12 +108,29 @@ def judge(X: Array, Y: Array, new: Array) -> float:
     return float(judged.p_value.min()) + float(detector.p_values(new).min())
 
 
+def keep(X: Array, Y: Array, new: Array, folder: Path) -> None:
+    """Write a model to a file and read it again."""
+    model = PCAExtension(n_neighbors=8, order=0, loss="squared").fit(X, Y)
+    path = folder / "model.outsample"
+    save(model, path, columns={"id": np.arange(len(X))}, map_names=["x", "y", "z"])
+    again = load(path)
+    assert isinstance(again, PCAExtension)
+    assert (again.transform(new) == model.transform(new)).all()
+    (folder / "broken.outsample").write_bytes(path.read_bytes()[:100])
+    try:
+        load(folder / "broken.outsample")
+    except ModelFileError as error:
+        assert_type(str(error), str)
+
+
 def main() -> None:
     """Run everything."""
     X, Y, new = points()
     place(X, Y, new)
     methods(X, Y, new)
     assert judge(X, Y, new) > 0
+    with TemporaryDirectory() as folder:
+        keep(X, Y, new, Path(folder))
     assert_type(outsample.__version__, str)
 
 
