@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 import sys
 import unicodedata
 from pathlib import Path
@@ -158,3 +159,15 @@ def test_a_changed_figure_would_be_found():
 def test_results_of_something_else_are_refused():
     with pytest.raises(ValueError, match="no results of"):
         write_figures.condensed({"rows": []})
+
+
+@pytest.mark.long
+def test_the_site_builds_without_a_warning(tmp_path):
+    pytest.importorskip("mkdocs", reason="the site needs outsample[docs]")
+    pytest.importorskip("mkdocstrings", reason="the site needs outsample[docs]")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr.replace("WARNING=1", "")
+    assert (tmp_path / "gallery" / "index.html").exists()
+    assert offline.asked_elsewhere(tmp_path) == []

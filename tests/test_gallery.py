@@ -14,7 +14,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 sys.path.insert(0, str(DOCS))
 import gallery  # noqa: E402
 
-LONG = {"plot_compare", "plot_digits_tsne", "plot_orders"}
+LONG = {"plot_compare", "plot_digits_tsne", "plot_grid_search", "plot_orders"}
 EXAMPLES = sorted(gallery.EXAMPLES.glob("plot_*.py"))
 
 
