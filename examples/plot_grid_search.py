@@ -25,7 +25,7 @@ search = GridSearchCV(
 print("best:", search.best_params_, f"error {-search.best_score_:.3f}")
 
 # %%
-# What `fit` does by itself: leave-one-out in place of folds, and some seventy models in place of
+# What `fit` does by itself: leave-one-out in place of folds, and about a hundred models in place of
 # fourteen. Judged on the same folds.
 default = -cross_val_score(PCAExtension(), X, Y, cv=folds).mean()
 print(f"all defaults: error {default:.3f}")
