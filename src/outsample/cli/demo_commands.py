@@ -14,7 +14,11 @@ from outsample.cli.showing import show, show_files
 )
 @out_folder("outsample-demo", "the page")
 @quick("Smaller data: see in seconds that everything works.")
-def demo(out: str, quick: bool) -> None:
+@click.option(
+    "--data-only", is_flag=True,
+    help="Run nothing: write points.csv, map.csv and new.csv of digits to try the commands with.",
+)  # fmt: skip
+def demo(out: str, quick: bool, data_only: bool) -> None:
     """Place points whose true place is known, and write a page that shows how well.
 
     Runs the sphere of the paper's Table 7.1 and a t-SNE map of handwritten digits, beside
@@ -24,6 +28,12 @@ def demo(out: str, quick: bool) -> None:
     from outsample.report.terminal import shown_progress
 
     with plain_errors():
+        if data_only:
+            from outsample.lab.demo.demo_files import write_demo_files
+
+            for path in write_demo_files(out, QUICK.n_digits if quick else None):
+                click.echo(f"Wrote {path}")
+            return
         with shown_progress() as progress:
             result = run_demo(out, QUICK if quick else FULL, progress)
         for titled in demo_tables(result):

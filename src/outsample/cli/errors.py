@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -37,11 +38,20 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; Ctrl-C ends it by one word and its own exit code."""
+        formed = warnings.formatwarning
+        warnings.formatwarning = _one_line
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             raise click.exceptions.Exit(INTERRUPTED) from None
+        finally:
+            warnings.formatwarning = formed
+
+
+def _one_line(message: Warning | str, *place: Any, **more: Any) -> str:
+    """Warnings of the library as notes to a user, who has not written the line they are about."""
+    return f"Note: {message}\n"
 
 
 @contextmanager

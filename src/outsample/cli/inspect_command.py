@@ -8,7 +8,7 @@ import click
 
 from outsample.cli import options
 from outsample.cli.errors import plain_errors, reading
-from outsample.cli.showing import in_bytes, show, show_json
+from outsample.cli.showing import in_bytes, show_json, show_pairs
 
 
 @click.command(
@@ -22,24 +22,26 @@ def inspect(model: str, as_json: bool) -> None:
     with plain_errors():
         from outsample.cli.models import check_there
         from outsample.files.model_file import describe
-        from outsample.report.page import Table
 
         check_there(model)
         with reading():
             info = describe(model)
         if as_json:
             show_json(_plain(info._asdict()))
-            return
-        rows = [(name, _words(name, value)) for name, value in info._asdict().items()]
-        shown = [row for row in rows if row[0] not in ("arrays", "parameters") and row[1]]
-        show(model, Table(("", ""), shown))
-        parameters = [(name, str(value)) for name, value in info.parameters.items()]
-        show("Parameters", Table(("name", "value"), parameters))
-        arrays = [
-            (name, str(dtype), " x ".join(map(str, shape)), in_bytes(size))
-            for name, dtype, shape, size in info.arrays
-        ]
-        show("Arrays", Table(("name", "type", "shape", "size"), arrays))
+        else:
+            _show(model, info)
+
+
+def _show(model: str, info: Any) -> None:
+    """Print three tables: the model, its parameters, its arrays."""
+    told = {name: _words(name, value) for name, value in info._asdict().items()}
+    show_pairs(model, {k: v for k, v in told.items() if v and k not in ("arrays", "parameters")})
+    show_pairs("parameters", {name: str(value) for name, value in info.parameters.items()})
+    shapes = {
+        name: f"{dtype} {' x '.join(map(str, shape)) or '1'}, {in_bytes(size)}"
+        for name, dtype, shape, size in info.arrays
+    }
+    show_pairs("arrays", shapes)
 
 
 def _plain(value: Any) -> Any:

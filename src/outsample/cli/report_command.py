@@ -11,7 +11,7 @@ import click
 
 from outsample.cli import options
 from outsample.cli.errors import BAD_DATA, Failure, plain_errors, reading
-from outsample.cli.showing import waiting
+from outsample.cli.showing import note, waiting
 
 
 @click.command(
@@ -42,6 +42,8 @@ def report(
         with reading():
             opened = open_model(model)
             points = None if placed is None else _points(placed, delimiter, opened)
+        if points is not None:
+            points = _with_places(points, opened.map_names)
         page = out or str(Path(model).with_suffix(".html"))
         with waiting("drawing", silent=False):
             write_map_page(
@@ -119,6 +121,21 @@ def _placed_now(source: Any, opened: Any) -> dict[str, Any]:
         for name, values in columns.items()
     }
     return _near(plain)
+
+
+def _with_places(columns: dict[str, Any], map_names: list[str]) -> dict[str, Any]:
+    """Leave out rows that could not be placed, and say how many they are."""
+    import numpy as np
+
+    there = np.isfinite([np.asarray(columns[name], dtype=float) for name in map_names]).all(axis=0)
+    if there.all():
+        return columns
+    note(f"left out of the page: {int((~there).sum())} rows without a place")
+    rows = np.flatnonzero(there)
+    return {
+        name: values[rows] if isinstance(values, np.ndarray) else [values[row] for row in rows]
+        for name, values in columns.items()
+    }
 
 
 def _near(columns: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,24 @@ def show(title: str, table: Table | None) -> None:
     else:  # colours and line drawing only where the output can show them
         console = Console()
         console.print(terminal_table(title, table, console.width))
+
+
+def show_pairs(title: str, pairs: Mapping[str, str]) -> None:
+    """Print names and what they mean side by side; long values are folded."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table as RichTable
+
+    laid = RichTable(
+        title=escape(title), title_justify="left", box=None, show_header=False, pad_edge=False,
+    )  # fmt: skip
+    laid.add_column(no_wrap=True)
+    laid.add_column(overflow="fold")
+    for name, value in pairs.items():
+        laid.add_row(escape(name), escape(value))
+    console = Console()
+    console.print(laid)
+    console.print()
 
 
 def show_files(seconds: float, files: Sequence[Path]) -> None:
