@@ -65,7 +65,7 @@ class _told:
         if isinstance(error, KeyError):
             raise damaged(self.path, f"it has no {error}") from None
         if isinstance(error, ModelFileError) or not isinstance(
-            error, ValueError | TypeError | RecursionError | OverflowError | MemoryError
+            error, ValueError | TypeError | RecursionError | OverflowError
         ):
             return
         raise damaged(self.path, str(error)) from None
