@@ -106,6 +106,7 @@ def setting(least: float, most: float, *, above: bool = False) -> Kind:
 
     def check(value: Any, scope: Scope) -> None:
         is_number = isinstance(value, float | int | np.floating | np.integer)
+        value = value.item() if isinstance(value, np.generic) else value
         if not is_number or isinstance(value, bool) or not least <= value <= most:
             raise Misfit(f"is {shown(value)}, but must be a number in its range")
         if above and value == least:

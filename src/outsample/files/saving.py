@@ -26,6 +26,7 @@ def texts_and_arrays(
     model: Any, columns: Mapping[str, Any], map_names: Sequence[str] | None
 ) -> tuple[dict[str, str], Arrays]:
     """Texts that a file has of a model, and its arrays, each once."""
+    getattr(model, "_fitted_sparse", None)  # reads what may still be in a file
     cls = type(model)
     if cls not in ESTIMATORS:
         known = ", ".join(one.__name__ for one in ESTIMATORS)
