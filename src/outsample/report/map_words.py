@@ -61,10 +61,10 @@ def facts(data: MapData) -> list[tuple[str, str]]:
         p, bars = data.placed.numbers("p_value"), data.placed.numbers("error_bar")
         if p is not None:
             n_strange, expected = _strange(p)
-            words = f"strange at 1 % (p ≤ 0.01); expected by chance: {figure(expected)}"
+            words = f"strange at 1 %; {figure(expected)} expected by chance"
             told.append((figure(n_strange), words))
         if bars is not None and np.isfinite(bars).any():
-            words = f"median error bar: it holds {100 * data.level:g} % of points like the training"
+            words = f"median error bar, {100 * data.level:g} % of true places within"
             told.append((figure(float(np.median(bars[np.isfinite(bars)]))), words))
     errors = data.training.columns[ERROR]
     if np.isfinite(errors).any():
@@ -139,10 +139,12 @@ def race_table(data: MapData) -> Table | None:
         (one.name, f"{100 * one.error:.3g} %", figure(one.n_rows), f"{one.seconds:.2g}")
         for one in last[:MOST_RACERS]
     ]
+    count = len(data.race)
+    tried = f"{figure(count)} ways of placing points were" if count > 1 else "One way was"
+    furthest = " These came furthest." if count > len(rows) else ""
     caption = (
-        f"{figure(len(data.race))} ways of placing points were tried on training points, each left "
-        "out of the others; these came furthest. Error: mean distance from the true place, over "
-        "the size of the map."
+        f"{tried} tried on training points, each left out of the others.{furthest} Error: mean "
+        "distance from the true place, over the size of the map."
     )
     return Table(["way of placing", "error", "points tried", "seconds"], rows, caption)
 

@@ -1,6 +1,7 @@
 // What is told about a point: a card beside it, and a sentence for those who do not see.
-const TITLES = { p_value: "p-value", error_bar: "error bar", n_neighbors: "neighbours used",
-  left_out_error: "leave-one-out error", main_reason: "reason" };
+const TITLES = { p_value: "p-value", abnormality: "abnormality", main_reason: "reason",
+  error_bar: "error bar", left_out_error: "leave-one-out error", bound: "bound",
+  n_neighbors: "neighbours used" };
 const REASONS = { nearest_distance: "far from all training points",
   plane_distance: "off the surface that its neighbours lie on",
   relative_distance: "far for how dense its neighbourhood is" };
@@ -41,11 +42,12 @@ class Card {
       element("bdi", "", element("dd", "", list), value);
       if (plain) told.push(name + " " + value);
     };
-    let shown = 0;
-    for (const column of layer.columns) {
-      if (column === layer.named || shown++ > 11) continue;
-      const reason = column.name === "main_reason";
-      const value = reason ? REASONS[column.raw(i)] || column.raw(i) : column.shown(i);
+    const known = Object.keys(TITLES), rank = ({ name }) => (known.indexOf(name) + 99) % 99;
+    const columns = layer.columns.filter((column) => column !== layer.named);
+    for (const column of columns.sort((a, b) => rank(a) - rank(b)).slice(0, 12)) {
+      const reason = column.name === "main_reason", bar = column.name === "error_bar";
+      let value = reason ? REASONS[column.raw(i)] || column.raw(i) : column.shown(i);
+      if (bar && column.data[i] > 2 * Math.max(...data.half)) value += ", wider than the map";
       add(titled(column.name), value, Object.hasOwn(TITLES, column.name));
     }
     data.axes.forEach((name, axis) => {
@@ -64,10 +66,15 @@ class Card {
     this.put(view, under);
   }
 
-  // Beside the point, on the side where there is room.
+  // Beside the point, on the side where there is room and its neighbours are not.
   put(view, { layer, i }) {
     const [px, py] = view.toScreen(layer, i), { offsetWidth: w, offsetHeight: h } = this.box;
-    const left = px + 18 + w < view.wide ? px + 18 : px - 18 - w;
+    const sides = [px + 22, px - 22 - w], near = view.neighborsOf(layer, i).found;
+    const covered = (left) => near.filter(({ row }) => {
+      const x = view.toScreen(view.data.training, row)[0];
+      return x > left && x < left + w;
+    }).length + (left < 6 || left + w > view.wide - 6 ? 10 : 0);
+    const left = covered(sides[1]) < covered(sides[0]) ? sides[1] : sides[0];
     const inside = (v, size, all) => Math.max(6, Math.min(v, all - size - 6));
     this.box.style.left = inside(left, w, view.wide) + "px";
     this.box.style.top = inside(py - h / 2, h, view.high) + "px";

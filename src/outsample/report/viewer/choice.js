@@ -28,6 +28,7 @@ class Choice {
         const visible = shown && (!own || this.passes(own.data[i]));
         states[i] = !visible ? 0 : !mask || mask[i] ? 1 : 2;
       }
+      layer.laid = null;
     }
     this.view.later(true);
     this.tell();

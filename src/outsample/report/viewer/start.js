@@ -124,6 +124,7 @@ async function start() {
 
   const onPaper = (printing) => {
     view.printing = printing;
+    view.stage.style.setProperty("--aspect", view.wide / view.high);
     view.restyle();
     legends();
     view.draw();
@@ -133,7 +134,8 @@ async function start() {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", legends);
   told();
   view.draw();
-  globalThis.mapPage = { view, choice, data };  // for those who script the page
+  const firstPicture = performance.now();
+  globalThis.mapPage = { view, choice, data, firstPicture };  // for those who script the page
   document.documentElement.dataset.ready = "yes";
 }
 
