@@ -114,7 +114,7 @@ def test_draws_the_points_in_their_colours(shown, placed):
     ground, strange = [255, 255, 255], [122, 2, 24]
     assert pixel(shown, 40) == strange  # the scale's last colour
     assert pixel(shown, int(np.argmax(placed["p_value"]))) not in (ground, strange)
-    assert "2 of them are strange at 1 %; about 0.4 would be by chance" in shown.text(".lead")
+    assert "2 are strange at 1 %, where chance alone would give about 0.4." in shown.text(".lead")
     counted = shown.run(
         "const { pen, wide, high } = mapPage.view.raster, all = pen.getImageData(0, 0, wide, high);"
         "return new Uint32Array(all.data.buffer).filter((p) => p !== 0xffffffff).length"
@@ -130,11 +130,13 @@ def test_hover_tells_of_the_point_with_its_circle_and_neighbours(shown, placed):
     assert "New point new-03. p-value" in shown.text("#said")
     near = shown.run("const { view, data } = mapPage; return view.neighborsOf(data.placed, 3)")
     assert near["known"] and [one["row"] for one in near["found"]] == list(placed["neighbors"][3])
-    x, y = screen(shown, 3)
-    lines = "const { view } = mapPage, box = view.top.getBoundingClientRect(), r = arguments[2] /"
-    lines += " view.unit[0] * view.perUnit; return view.pen.getImageData(arguments[0] - box.x + r"
-    lines += " - 3, arguments[1] - box.y - 3, 7, 7).data.some((v, i) => i % 4 === 3 && v > 60)"
-    assert shown.run(lines, x, y, float(placed["error_bar"][3]))
+    on_the_circle = (
+        "const { view, data } = mapPage, d = view.dense, [x, y] = view.toScreen(data.placed, 3);"
+        "const r = arguments[0] / view.unit[0] * view.perUnit, size = 4 * d;"
+        "return view.pen.getImageData((x + r) * d - size / 2, y * d - size / 2, size, size)"
+        ".data.filter((v, i) => i % 4 === 3 && v > 200).length"
+    )
+    assert shown.run(on_the_circle, float(placed["error_bar"][3])) >= 8
     shown.mouse("mouseMoved", 5, 5)
     shown.settle()
     assert shown.run("return document.querySelector('.card').hidden")

@@ -40,17 +40,17 @@ def figure(value: float, digits: int = 3) -> str:
 def lead(data: MapData) -> str:
     """Say what is shown: how many points, and how many of them are strange."""
     n, d = data.training.coordinates.shape
-    said = f"A map of {figure(n)} training points in {_dimensions(d)}"
+    said = f"A {d}-dimensional map of {figure(n)} training points"
     if data.placed is None:
         return said + ", and how well it places points that it has not seen."
     q = len(data.placed.coordinates)
-    said += f", with {figure(q)} new point{'s' if q > 1 else ''} placed into it."
+    said += f", with {figure(q)} new point{'s' if q > 1 else ''} placed into it"
     p = data.placed.numbers("p_value")
     if p is None:
-        return said
+        return said + "."
     n_strange, expected = _strange(p)
-    verdict = f" {figure(n_strange)} of them {'is' if n_strange == 1 else 'are'} strange at 1 %"
-    return said + verdict + f"; about {figure(expected)} would be by chance alone."
+    verdict = f"{figure(n_strange)} {'is' if n_strange == 1 else 'are'} strange at 1 %"
+    return f"{said}: {verdict}, where chance alone would give about {figure(expected)}."
 
 
 def facts(data: MapData) -> list[tuple[str, str]]:
@@ -61,16 +61,16 @@ def facts(data: MapData) -> list[tuple[str, str]]:
         p, bars = data.placed.numbers("p_value"), data.placed.numbers("error_bar")
         if p is not None:
             n_strange, expected = _strange(p)
-            words = f"strange at 1 %; {figure(expected)} expected by chance"
+            words = f"strange at 1\u00a0%; {figure(expected)} expected by chance"
             told.append((figure(n_strange), words))
         if bars is not None and np.isfinite(bars).any():
-            words = f"median error bar, {100 * data.level:g} % of true places within"
+            words = f"median error bar: {100 * data.level:g}\u00a0% of true places within"
             told.append((figure(float(np.median(bars[np.isfinite(bars)]))), words))
     errors = data.training.columns[ERROR]
     if np.isfinite(errors).any():
         typical = float(np.nanmedian(errors))
         share = 100 * typical / data.size if data.size else math.nan
-        words = f"median leave-one-out error, {share:.2g} % of the map's size"
+        words = f"median leave-one-out error, {share:.2g}\u00a0% of the map's size"
         told.append((figure(typical), words))
     return told
 
@@ -152,14 +152,11 @@ def race_table(data: MapData) -> Table | None:
 TITLES = {"p_value": "p-value", "error_bar": "error bar"}
 
 
-def _dimensions(d: int) -> str:
-    return "1 dimension" if d == 1 else f"{d} dimensions"
-
-
 def _strange(p: np.ndarray) -> tuple[int, float]:
     """Count points with p <= 0.01, and how many would have that by chance."""
     known = p[np.isfinite(p)]
-    return int((known <= STRANGE).sum()), round(STRANGE * len(known), 1)
+    expected = STRANGE * len(known)
+    return int((known <= STRANGE).sum()), round(expected, 1 if expected < 10 else None)
 
 
 def _strangest_first(placed: PointSet) -> np.ndarray:

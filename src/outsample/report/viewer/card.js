@@ -50,9 +50,8 @@ class Card {
       if (bar && column.data[i] > 2 * Math.max(...data.half)) value += ", wider than the map";
       add(titled(column.name), value, Object.hasOwn(TITLES, column.name));
     }
-    data.axes.forEach((name, axis) => {
-      add(name, figure(data.middle[axis] + layer.coordinates[axis][i] * data.half[axis], 4));
-    });
+    add("place", data.axes.map((_, axis) =>
+      figure(data.middle[axis] + layer.coordinates[axis][i] * data.half[axis], 4)).join(" · "));
     const near = view.neighborsOf(layer, i);
     if (near.found.length) {
       add(near.known ? "nearest" : "nearest on the map", near.found.map(({ row, far }) => {

@@ -94,7 +94,8 @@ function namedItems(column, n, others) {
   const counts = new Float64Array(column.words.length);
   for (let i = 0; i < n; i++) counts[column.kind === "category" ? column.data[i] : i]++;
   const common = [...counts.keys()].filter((at) => column.words[at] !== "")
-    .sort((a, b) => counts[b] - counts[a]).slice(0, MOST_NAMED).sort((a, b) => a - b);
+    .sort((a, b) => counts[b] - counts[a]).slice(0, MOST_NAMED)
+    .sort((a, b) => column.words[a].localeCompare(column.words[b], "en", { numeric: true }));
   const place = new Uint8Array(column.words.length).fill(OTHER);
   column.words.forEach((word, at) => { if (word === "") place[at] = ABSENT; });
   if (column.kind === "text") return { place, items: [] };

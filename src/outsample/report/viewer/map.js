@@ -195,7 +195,9 @@ class MapView {
     const box = this.stage.getBoundingClientRect();
     const wide = Math.round(box.width), high = Math.round(box.height);
     if (!wide || !high) return;
-    this.dense = this.printing ? 3 : Math.min(3, devicePixelRatio || 1);
+    // Few points are drawn finer than the screen and shrunk, which makes them round.
+    const fine = this.data.training.n + (this.data.placed ? this.data.placed.n : 0) <= 20000;
+    this.dense = this.printing ? 3 : Math.min(3, Math.max(devicePixelRatio || 1, fine ? 2 : 1));
     if (this.wide !== wide || this.high !== high) this.dirty = true;
     Object.assign(this, { wide, high });
     if (this.dirty) this.drawPoints();

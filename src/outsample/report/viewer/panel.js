@@ -74,7 +74,8 @@ function drawScale(box, { scale, column }, theme) {
       : [scale.low, scale.value(0.5), scale.high];
   if (p && scale.share(values[values.length - 1]) < 0.86) values = [...values, scale.high];
   values.forEach((value) => {
-    const share = Math.min(1, Math.max(0, scale.share(value)));
+    let share = Math.min(1, Math.max(0, scale.share(value)));
+    if (share < 0.04 || share > 0.96) share = Math.round(share);
     const more = share === 0 && scale.ends[0] ? "≤ " : share === 1 && scale.ends[1] ? "≥ " : "";
     const tick = element("span", share === 0 ? "first" : share === 1 ? "last" : "", line,
       more + figure(value));
