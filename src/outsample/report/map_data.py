@@ -100,13 +100,8 @@ def left_out_errors(core: Any, n: int) -> np.ndarray:
 
 
 def _in_use(core: Any) -> str:
-    """Say in words how the model places points."""
-    if isinstance(core.weighting_, str):
-        return (
-            f"{core.weighting_.replace('_', ' ')} weights, {core.n_neighbors_} neighbours, "
-            f"order {core.order_}, {core.loss_} loss"
-        )
-    return str(core.weighting_)
+    """Say how the model places points, in the words of the race."""
+    return str(core.model_.fitted.placer)
 
 
 def _fitted_map(model: Any) -> tuple[Any, np.ndarray | None]:

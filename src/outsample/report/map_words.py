@@ -12,7 +12,7 @@ from outsample.report.map_packing import shortened
 from outsample.report.page import Table
 
 STRANGE = 0.01
-MOST_ROWS = 50
+MOST_ROWS, FIRST_ROWS = 50, 15
 MOST_RACERS = 12
 REASONS = {
     "nearest_distance": "far from all training points",
@@ -112,7 +112,7 @@ def strangest_table(data: MapData) -> str:
         for at, name in enumerate(head)
     )
     rows = []
-    for i in order[:MOST_ROWS].tolist():
+    for at, i in enumerate(order[:MOST_ROWS].tolist()):
         name = shortened(str(placed.columns[naming][i])) if naming else ""
         row = [f'<td><button type="button"><bdi>{escape(name or f"row {i}")}</bdi></button></td>']
         row += [f"<td>{figure(float(placed.columns[one][i]))}</td>" for one in measured]
@@ -121,11 +121,13 @@ def strangest_table(data: MapData) -> str:
             given = str(placed.columns[REASON][i])
             words.append(REASONS.get(given, given))
         row += [f'<td class="words"><bdi>{escape(shortened(word))}</bdi></td>' for word in words]
-        rows.append(f'<tr data-row="{i}">{"".join(row)}</tr>')
-    body = "\n".join(rows)
+        later = " hidden" if at >= FIRST_ROWS else ""
+        rows.append(f'<tr data-row="{i}"{later}>{"".join(row)}</tr>')
+    body, n_more = "\n".join(rows), len(rows) - FIRST_ROWS
+    more = f'<p class="noprint"><button type="button" id="more-rows">{n_more} more</button></p>'
     return (
         f'<div class="scroll"><table><thead><tr>{cells}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
+        f"<tbody>{body}</tbody></table></div>{more if n_more > 0 else ''}"
     )
 
 
@@ -136,7 +138,7 @@ def race_table(data: MapData) -> Table | None:
     most = max(one.n_rows for one in data.race)
     last = sorted((one for one in data.race if one.n_rows == most), key=lambda one: one.error)
     rows = [
-        (one.name, f"{100 * one.error:.3g} %", figure(one.n_rows), f"{one.seconds:.2g}")
+        (one.name, f"{100 * one.error:.3g} %", figure(one.n_rows), f"{one.seconds:.2f}")
         for one in last[:MOST_RACERS]
     ]
     count = len(data.race)
@@ -146,7 +148,8 @@ def race_table(data: MapData) -> Table | None:
         f"{tried} tried on training points, each left out of the others.{furthest} Error: mean "
         "distance from the true place, over the size of the map."
     )
-    return Table(["way of placing", "error", "points tried", "seconds"], rows, caption)
+    in_use = frozenset(at for at, row in enumerate(rows) if row[0] == data.in_use)
+    return Table(["way of placing", "error", "points tried", "seconds"], rows, caption, in_use)
 
 
 TITLES = {"p_value": "p-value", "error_bar": "error bar"}
