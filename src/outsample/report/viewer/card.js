@@ -1,7 +1,7 @@
 // What is told about a point: a card beside it, and a sentence for those who do not see.
 const TITLES = { p_value: "p-value", abnormality: "abnormality", main_reason: "reason",
   error_bar: "error bar", left_out_error: "leave-one-out error", bound: "bound",
-  n_neighbors: "neighbours used" };
+  n_neighbors: "neighbours" };
 const REASONS = { nearest_distance: "far from all training points",
   plane_distance: "off the surface that its neighbours lie on",
   relative_distance: "far for how dense its neighbourhood is" };
@@ -57,7 +57,7 @@ class Card {
       add(near.known ? "nearest" : "nearest on the map", near.found.map(({ row, far }) => {
         const label = data.training.label ? " · " + data.training.label.raw(row) : "";
         const apart = Number.isNaN(far) ? "" : " at " + figure(far);
-        return nameOf(data, data.training, row).slice(0, 30) + label + apart;
+        return nameOf(data, data.training, row).slice(0, 22) + label + apart;
       }).join("\n"));
     }
     this.said.textContent = `${fresh ? "New" : "Training"} point ${nameOf(data, layer, i)}. `
@@ -65,15 +65,17 @@ class Card {
     this.put(view, under);
   }
 
-  // Beside the point, on the side where there is room and its neighbours are not.
+  // Beside the point, clear of its circle and of the neighbours that are near it on the map.
   put(view, { layer, i }) {
     const [px, py] = view.toScreen(layer, i), { offsetWidth: w, offsetHeight: h } = this.box;
-    const sides = [px + 22, px - 22 - w], near = view.neighborsOf(layer, i).found;
-    const covered = (left) => near.filter(({ row }) => {
-      const x = view.toScreen(view.data.training, row)[0];
-      return x > left && x < left + w;
-    }).length + (left < 6 || left + w > view.wide - 6 ? 10 : 0);
-    const left = covered(sides[1]) < covered(sides[0]) ? sides[1] : sides[0];
+    const bar = layer.columns.find((column) => column.name === "error_bar");
+    const around = [-1, 1].map((side) => {
+      const circle = bar ? bar.number(i) / view.unit[0] * view.perUnit : 0;
+      const near = view.neighborsOf(layer, i).found
+        .map(({ row }) => side * (view.toScreen(view.data.training, row)[0] - px));
+      return Math.max(10, ...[circle, ...near].filter((far) => far < 150)) + 12;
+    });
+    const left = px + around[1] + w < view.wide - 6 ? px + around[1] : px - around[0] - w;
     const inside = (v, size, all) => Math.max(6, Math.min(v, all - size - 6));
     this.box.style.left = inside(left, w, view.wide) + "px";
     this.box.style.top = inside(py - h / 2, h, view.high) + "px";
