@@ -9,7 +9,7 @@ SLOWEST := --durations=15 --durations-min=1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-long lint types imports unit bench docs clean
+.PHONY: help demo test test-long lint types imports unit bench docs figures clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-9s %s\n", $$1, $$2 }' Makefile
@@ -19,15 +19,17 @@ demo: $(VENV)/.has-plots  ## place new points on a map; results in build/demo
 
 test: lint types imports unit  ## all checks; what CI runs
 
-test-long: $(VENV)/.has-dev  ## nightly: laws with 20 times the examples, what is marked long, a fuzz of 20,000
+test-long: $(VENV)/.has-dev  ## nightly: laws with 20 times the examples, what is marked long, fuzzes
 	$(BIN)/pytest tests --hypothesis-profile=nightly -m "laws or long" $(SLOWEST) $(PYTEST_ARGS)
 	OUTSAMPLE_FUZZ=20000 $(BIN)/pytest -s tests/test_fuzz.py -k random
+	OUTSAMPLE_FILE_FUZZ=10000 $(BIN)/pytest -s tests/test_bad_model_files.py -k mutants
 
 lint: $(VENV)/.has-dev  ## ruff
 	$(BIN)/ruff check .
 
-types: $(VENV)/.has-dev  ## mypy
+types: $(VENV)/.has-dev  ## mypy, and a strict client of the public names
 	$(BIN)/mypy
+	MYPYPATH=src $(BIN)/mypy --strict --follow-imports=silent tests/typed_client.py
 
 imports: $(VENV)/.has-dev  ## import layers
 	$(BIN)/lint-imports
@@ -42,8 +44,11 @@ unit: $(VENV)/.has-dev  ## tests and doctests, with coverage
 bench: $(VENV)/.has-bench  ## compare with other libraries
 	$(BIN)/outsample bench
 
-docs: $(VENV)/.has-docs  ## documentation in build/docs
-	$(BIN)/mkdocs build --strict
+docs: $(VENV)/.has-docs  ## documentation in build/docs, with the gallery run
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+figures: $(VENV)/.has-dev  ## write the tables of the docs from RESULTS="accuracy.json novelty.json"
+	$(BIN)/python docs/write_figures.py $(RESULTS)
 
 clean:  ## remove what the other targets made, except .venv
 	rm -rf build dist .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -11,8 +11,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from outsample.placed_frame import frame
+
+Reals = NDArray[np.floating[Any]]  # float32 or float64, as the points are
+Counts = NDArray[np.integer[Any]]
 
 
 class Neighbors(NamedTuple):
@@ -132,14 +136,14 @@ class Placement(NamedTuple):
     array([3])
     """
 
-    coordinates: np.ndarray
-    error_bar: np.ndarray
-    residual: np.ndarray
-    dispersion: np.ndarray
-    off_manifold: np.ndarray
-    isolation: np.ndarray
-    bound: np.ndarray
-    n_neighbors: np.ndarray
+    coordinates: Reals
+    error_bar: Reals
+    residual: Reals
+    dispersion: Reals
+    off_manifold: Reals
+    isolation: Reals
+    bound: Reals
+    n_neighbors: Counts
 
     def to_frame(
         self, columns: Sequence[str] | None = None, index: Any = None, kind: str = "pandas"
@@ -187,16 +191,16 @@ class JudgedPlacement(NamedTuple):
         Conformal p-values.
     """
 
-    coordinates: np.ndarray
-    error_bar: np.ndarray
-    residual: np.ndarray
-    dispersion: np.ndarray
-    off_manifold: np.ndarray
-    isolation: np.ndarray
-    bound: np.ndarray
-    n_neighbors: np.ndarray
-    abnormality: np.ndarray
-    p_value: np.ndarray
+    coordinates: Reals
+    error_bar: Reals
+    residual: Reals
+    dispersion: Reals
+    off_manifold: Reals
+    isolation: Reals
+    bound: Reals
+    n_neighbors: Counts
+    abnormality: Reals
+    p_value: Reals
 
     def to_frame(
         self, columns: Sequence[str] | None = None, index: Any = None, kind: str = "pandas"

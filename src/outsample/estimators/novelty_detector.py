@@ -28,7 +28,7 @@ from outsample.neighbors.distinct import Distinct, distinct_points
 from outsample.neighbors.index import NeighborIndex
 from outsample.placers.map_model import MapModel
 from outsample.points import Points, in_chords, in_metric
-from outsample.records import JudgedPlacement
+from outsample.records import JudgedPlacement, Reals
 from outsample.trust import conformal
 from outsample.trust.abnormality import training_scores
 from outsample.trust.explanation import Explanation
@@ -189,7 +189,7 @@ class NoveltyDetector(Surroundings, OutlierScores):
         self.offset_ = -min(conformal.threshold(self.scores_, self.alpha), NEVER)
         return self
 
-    def abnormality(self, X: Any) -> np.ndarray:
+    def abnormality(self, X: Any) -> Reals:
         """How strange points are: the higher, the stranger.
 
         Parameters

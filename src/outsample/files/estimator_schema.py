@@ -21,12 +21,15 @@ from outsample.estimators.pca_parameters import given_parameters
 from outsample.estimators.pyramids import Candidate, LaplacianPyramids
 from outsample.files import kinds
 from outsample.files.kinds import (
+    LARGEST_SCORE,
     Kind,
     Misfit,
     Scope,
     any_float,
     array,
+    densities,
     flag,
+    images,
     listed,
     one_of,
     optional,
@@ -106,7 +109,7 @@ expansion = {
     "bandwidth_": any_float,
     "eigenvalues_": array("e"),
     "n_components_": size("e"),
-    "coefficients_": array("n", "d"),
+    "coefficients_": images("n", "d"),
     "condition_": any_float,
 }
 levels = {"inner_scales_": array("l", least=0, above=True), "errors_": array("l", least=0)}
@@ -114,33 +117,33 @@ levels = {"inner_scales_": array("l", least=0, above=True), "errors_": array("l"
 LEARNT: dict[type, dict[str, Kind]] = {
     PCAExtension: {
         **image,
-        "embedding_": array("n", "d"),
+        "embedding_": images("n", "d"),
         "distinct_": is_a(Distinct),
         "model_": is_a(MapModel),
         "selection_": listed(is_a(Trial), MOST_TRIALS),
         "left_out_": is_a(LeftOut),
         "loo_error_": any_float,
     },
-    NystroemExtension: {**expansion, "weights_": array("n", least=0)},
+    NystroemExtension: {**expansion, "weights_": densities("n")},
     GeometricHarmonics: expansion,
     LaplacianPyramids: {
         **units,
         **levels,
         "selection_": listed(is_a(Candidate), MOST_TRIALS),
         "scales_": array("l", least=0, most=np.inf),
-        "residuals_": array("l", "n", "d"),
+        "residuals_": images("l", "n", "d"),
     },
     MultiscaleExtension: {
         **units,
         **levels,
         "scales_": array("l", least=0, most=np.inf),
         "sampled_": listed(rows_of(None, below="n"), MOST_LEVELS),
-        "coefficients_": listed(array(None, "d"), MOST_LEVELS),
+        "coefficients_": listed(images(None, "d"), MOST_LEVELS),
     },
     DiffusionMaps: {
         **seen,
         "n_components_": size("c"),
-        "embedding_": array("n", "c"),
+        "embedding_": images("n", "c"),
         "eigenvalues_": array("c"),
         "spectrum_": array(None),
         "unit_": is_a(PointUnit),
@@ -164,8 +167,8 @@ LEARNT: dict[type, dict[str, Kind]] = {
         "metric_": one_of("euclidean", "cosine"),
         "distinct_": is_a(Distinct),
         "model_": is_a(NoveltyModel),
-        "scores_": array(None, rising=True),
-        "offset_": real(),
+        "scores_": array(None, least=-LARGEST_SCORE, most=LARGEST_SCORE, rising=True),
+        "offset_": real(-LARGEST_SCORE, LARGEST_SCORE),
     },
 }
 # What an estimator may hold as a parameter, where it is an estimator.

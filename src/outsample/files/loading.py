@@ -65,7 +65,7 @@ class _told:
         if isinstance(error, KeyError):
             raise damaged(self.path, f"it has no {error}") from None
         if isinstance(error, ModelFileError) or not isinstance(
-            error, ValueError | TypeError | RecursionError | OverflowError | MemoryError
+            error, ValueError | TypeError | RecursionError | OverflowError
         ):
             return
         raise damaged(self.path, str(error)) from None
@@ -84,7 +84,7 @@ def unread(cls: type, given: dict[str, Any], mapped: Mapped) -> Any:
         with lock:
             if type(model) is not cls:
                 vars(model).update(learnt(cls, given, mapped))
-                model.__class__ = cls
+                object.__setattr__(model, "__class__", cls)
 
     class Unread(cls):
         def __getattr__(self, name: str) -> Any:

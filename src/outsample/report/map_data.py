@@ -81,7 +81,7 @@ def collect(
         float(map_size(Y)),
         float(core.level),
         [Race(str(t.placer), float(t.error), t.n_rows, t.seconds) for t in core.selection_],
-        str(core.weighting_),
+        _in_use(core),
         rows,
     )
 
@@ -97,6 +97,11 @@ def left_out_errors(core: Any, n: int) -> np.ndarray:
     tried[core.left_out_.rows] = np.linalg.norm(apart, axis=1)
     errors = tried[core.distinct_.groups]
     return errors if len(errors) == n else np.full(n, np.nan)
+
+
+def _in_use(core: Any) -> str:
+    """Say how the model places points, in the words of the race."""
+    return str(core.model_.fitted.placer)
 
 
 def _fitted_map(model: Any) -> tuple[Any, np.ndarray | None]:
@@ -207,7 +212,7 @@ def _numbers(where: str, values: np.ndarray) -> np.ndarray:
             numbers[row] = float(word) if word.strip() else np.nan
         return numbers
     except ValueError:
-        said = f"{where} is {values[row]!r} in row {row}, but must be a number."
+        said = f"{where} is {str(values[row])!r} in row {row}, but must be a number."
         raise ValueError(said) from None
 
 

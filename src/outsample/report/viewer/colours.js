@@ -63,7 +63,7 @@ function scaleOf(column) {
 }
 
 // Codes of all points, the order to draw them in (what matters last, on top), and the legend.
-function painted(points, column) {
+function painted(points, column, others = []) {
   const n = points.n, codes = new Uint8Array(n);
   if (!column) {
     codes.fill(ONE);
@@ -79,7 +79,7 @@ function painted(points, column) {
     }
     return { codes, order: byCode(codes), column, kind: "scale", scale, absent };
   }
-  const { place, items } = namedItems(column, n);
+  const { place, items } = namedItems(column, n, others);
   let absent = 0;
   for (let i = 0; i < n; i++) {
     codes[i] = column.kind === "category" ? place[column.data[i]] : OTHER;
@@ -88,18 +88,25 @@ function painted(points, column) {
   return { codes, order: mixedOrder(n), column, kind: "names", items, absent };
 }
 
-// The commonest categories get a colour, in the order of their names.
-function namedItems(column, n) {
+// The commonest categories get a colour, in the order of their names; words that have one already
+// keep it, and the rest take what is free.
+function namedItems(column, n, others) {
   const counts = new Float64Array(column.words.length);
   for (let i = 0; i < n; i++) counts[column.kind === "category" ? column.data[i] : i]++;
   const common = [...counts.keys()].filter((at) => column.words[at] !== "")
-    .sort((a, b) => counts[b] - counts[a]).slice(0, MOST_NAMED).sort((a, b) => a - b);
+    .sort((a, b) => counts[b] - counts[a]).slice(0, MOST_NAMED)
+    .sort((a, b) => column.words[a].localeCompare(column.words[b], "en", { numeric: true }));
   const place = new Uint8Array(column.words.length).fill(OTHER);
   column.words.forEach((word, at) => { if (word === "") place[at] = ABSENT; });
   if (column.kind === "text") return { place, items: [] };
-  common.forEach((at, code) => { place[at] = code; });
-  return { place, items: common.map((at, code) => ({ word: column.words[at], at, code,
-    count: counts[at] })) };
+  const known = new Map(others.map(({ word, code }) => [word, code]));  // same word, same colour
+  const free = [...Array(2 * MOST_NAMED).keys()].filter((code) => ![...known.values()].includes(code));
+  const items = common.map((at) => {
+    const word = column.words[at], code = known.has(word) ? known.get(word) : free.shift();
+    place[at] = code;
+    return { word, at, code, count: counts[at] };
+  });
+  return { place, items };
 }
 
 function byCode(codes) {

@@ -48,20 +48,19 @@ function grey(box, theme, words) {
 }
 
 function swatch(colour, shape) {
-  const canvas = document.createElement("canvas"), raster = new Raster(canvas), size = 24;
+  const canvas = document.createElement("canvas"), raster = new Raster(canvas, false), size = 24;
   canvas.className = "swatch";
   raster.resize(size, size, 4);
   raster.pixels.fill(0);
   const { core, edge } = sprite(8, shape, 0, raster.stride);
   const [r, g, b] = colour[0] === "#" ? rgb(colour) : colour.match(/\d+/g).map(Number);
   const at = (size / 2 + 4) * raster.stride + size / 2 + 4, own = packedColour([r, g, b]);
-  canvas.getContext("2d").clearRect(0, 0, size, size);
   for (const offset of core) raster.pixels[at + offset] = own;
   for (let e = 0; e < edge.length; e += 3) {
     const share = Math.min(255, edge[e + 1]);
     raster.pixels[at + edge[e]] = ((own & 0xffffff) | (share << 24)) >>> 0;
   }
-  raster.show();
+  raster.show(true);
   return canvas;
 }
 
@@ -75,7 +74,8 @@ function drawScale(box, { scale, column }, theme) {
       : [scale.low, scale.value(0.5), scale.high];
   if (p && scale.share(values[values.length - 1]) < 0.86) values = [...values, scale.high];
   values.forEach((value) => {
-    const share = Math.min(1, Math.max(0, scale.share(value)));
+    let share = Math.min(1, Math.max(0, scale.share(value)));
+    if (share < 0.04 || share > 0.96) share = Math.round(share);
     const more = share === 0 && scale.ends[0] ? "≤ " : share === 1 && scale.ends[1] ? "≥ " : "";
     const tick = element("span", share === 0 ? "first" : share === 1 ? "last" : "", line,
       more + figure(value));
