@@ -66,7 +66,7 @@ def test_one_row_each_with_ids_first_then_coordinates_then_numbers(folder):
 
 @pytest.mark.parametrize(
     "ending",
-    [".csv", ".tsv", ".txt", ".csv.gz", ".parquet", ".arrow", ".feather", ".arrows", ".npy", ".npz"],
+    ".csv .tsv .txt .csv.gz .parquet .arrow .feather .arrows .npy .npz".split(),
 )
 def test_every_format_in_and_out_gives_the_same_bits(folder, monkeypatch, ending):
     X = points(60, seed=1)
@@ -100,7 +100,8 @@ def test_every_format_in_and_out_gives_the_same_bits(folder, monkeypatch, ending
 
 def test_columns_are_matched_by_name_in_any_order(folder):
     columns = named(points(60, seed=1), "q")
-    write_csv(folder / "mixed.csv", {k: columns[k] for k in ("c", "kind", "b", "a")} | {"extra": columns["a"]})
+    mixed = {name: columns[name] for name in ("c", "kind", "b", "a")} | {"extra": columns["a"]}
+    write_csv(folder / "mixed.csv", mixed)
     result = run("place", "m.outsample", "mixed.csv", "-o", "out.csv")
     assert "left out of the answer, neither features nor named by --id: 'extra'" in result.stderr
     assert (numbers("out.csv") == answer(points(60, seed=1))).all()
@@ -250,7 +251,8 @@ class TestInterrupted:
     def test_another_task_is_not_gone_on_with(self, folder, monkeypatch):
         monkeypatch.setattr(text_source, "BLOCK", 500)
         self.interrupted(monkeypatch, "out.csv", after=2)
-        result = run("place", "m.outsample", "new.csv", "-o", "out.csv", "--resume", "--explain", code=2)
+        words = "-o out.csv --resume --explain".split()
+        result = run("place", "m.outsample", "new.csv", *words, code=2)
         assert "another run (explain differ)" in result.stderr
         (folder / "out.csv.partial.json").write_text("{")
         result = run("place", "m.outsample", "new.csv", "-o", "out.csv", "--resume", code=2)

@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from outsample.cli.errors import BAD_USE, Failure
+from outsample.cli.exit_codes import BAD_USE, Failure
 from outsample.cli.showing import note
 from outsample.files.array_source import npz_names
 from outsample.files.batch_placing import EXPLAINED, NUMBERS
-from outsample.files.h5ad_source import arrays_of
 from outsample.files.matching import ColumnError, choose_features, find_columns
 from outsample.files.source import CellError, Source
 from outsample.files.tables import ending, open_table, read_columns, typed
@@ -43,7 +42,7 @@ class Choice(NamedTuple):
 
 def read_training(points: str, map_: str | None, choice: Choice) -> TrainingData:
     """Read points and map, wherever the map is: in MAP, beside the points, or still to be made."""
-    source = _open(points, choice.use_rep, "X_pca", choice)
+    source = open_table(points, choice.use_rep, delimiter=choice.delimiter)
     inside = _map_inside(source, points, map_, choice)
     ids = list(choice.ids)
     if ending(points) == ".h5ad" and "obs_names" not in ids:
@@ -89,7 +88,8 @@ def _read_map(
 ) -> tuple[np.ndarray, list[str]]:
     """Read the map from its own file, or from another array of the same one."""
     path = map_ or points
-    source = _open(path, choice.basis, "X_umap", choice, array="Y")
+    array = choice.basis or ("X_umap" if ending(path) == ".h5ad" else "Y")
+    source = open_table(path, array, delimiter=choice.delimiter)
     shared = [name for name in ids if name in source.names]
     matched = choose_features(source, choice.map_columns, shared)
     Y, known = _read(source, matched.features, matched.carried, hint="--map-columns")
@@ -104,15 +104,6 @@ def _read_map(
     if source.has_names:
         return Y, [source.names[at] for at in matched.features]
     return Y, [f"map_{at + 1}" for at in range(Y.shape[1])]
-
-
-def _open(
-    path: str, asked: str | None, usual: str, choice: Choice, array: str = "X"
-) -> Source:
-    if ending(path) == ".h5ad":
-        held = arrays_of(path)
-        array = asked or (usual if usual in held or array == "Y" else "X")
-    return open_table(path, array, delimiter=choice.delimiter)
 
 
 def _read(
