@@ -24,8 +24,11 @@ def loaded(mapped: Mapped, at_once: bool) -> Any:
         given = _decoded(mapped, "parameters")
         if set(given) != set(parameters_of(cls)):
             raise ValueError(f"its parameters are not those of a {name}")
-    if not at_once:
-        return unread(cls, given, mapped)
+        if not at_once:
+            told = _described(mapped, "learnt")[1]
+            if type(told.get("n_features_in_")) is not int:
+                raise ValueError("it does not tell how many columns it takes")
+            return unread(cls, given, told, mapped)
     return bare(cls, given | learnt(cls, given, mapped))
 
 
@@ -44,12 +47,18 @@ def learnt(cls: type, given: dict[str, Any], mapped: Mapped) -> dict[str, Any]:
 
 
 def _decoded(mapped: Mapped, text: str) -> dict[str, Any]:
+    objects, parts = _described(mapped, text)
+    decoder = Decoder(mapped.array, CLASSES)
+    decoder.build(objects)
+    return {name: decoder.value(value) for name, value in parts.items()}
+
+
+def _described(mapped: Mapped, text: str) -> tuple[Any, dict[str, Any]]:
+    """Objects as they are listed, and the parts of the estimator."""
     told = parsed(mapped.header.texts[text])
     if not isinstance(told, list) or len(told) != 2 or not isinstance(told[1], dict):
         raise ValueError("its model is not described")
-    decoder = Decoder(mapped.array, CLASSES)
-    decoder.build(told[0])
-    return {name: decoder.value(value) for name, value in told[1].items()}
+    return told[0], told[1]
 
 
 class _told:
@@ -71,12 +80,11 @@ class _told:
         raise damaged(self.path, str(error)) from None
 
 
-def unread(cls: type, given: dict[str, Any], mapped: Mapped) -> Any:
+def unread(cls: type, given: dict[str, Any], told: dict[str, Any], mapped: Mapped) -> Any:
     """Estimator whose learnt state is still in the file: read, verified, when first asked for.
 
     It is of a class of its own until then, so that estimators know nothing of files.
     """
-    told = parsed(mapped.header.texts["learnt"])[1]
     waiting = {name for name in told if name != "n_features_in_"}
     lock = RLock()
 
