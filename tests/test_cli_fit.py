@@ -81,6 +81,14 @@ def test_maps_inside_the_file_of_the_points(folder):
     assert (extension().transform(Q) == library().transform(Q)).all()
 
 
+def test_points_from_a_pipe(folder):
+    write_csv(folder / "one.csv", named(X, "p") | {"u": Y[:, 0], "v": Y[:, 1]})
+    words = ["-", "--map-columns", "u,v", "--id", "name", "--id", "kind", "-o", "m.outsample"]
+    run("fit", *words, *CHEAP, input=(folder / "one.csv").read_bytes())
+    Q = points(20, seed=3)
+    assert (extension().transform(Q) == library().transform(Q)).all()
+
+
 @pytest.mark.parametrize(
     "name", ["tsne", "diffusion", "isomap", pytest.param("umap", marks=pytest.mark.long)]
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from time import perf_counter
 from typing import Any
@@ -76,12 +75,13 @@ def place(model: str, new: str, **given: Any) -> None:
 
 def _place_table(model: str, new: str, opened: Any, placing: Any, given: dict[str, Any]) -> None:
     from outsample.cli.placing_run import Run, run_into_pipe
+    from outsample.cli.training_data import open_points
     from outsample.files.matching import listed, match_features
     from outsample.files.tables import ending
 
     out, begin = given["out"], perf_counter()
     with reading():
-        source = _source(new, given)
+        source = open_points(new, given["use_rep"], given["delimiter"])
     known = [*(["obs_names"] if ending(new) == ".h5ad" else []), *opened.columns]
     matched = match_features(
         source, opened.feature_names, opened.info.n_features, columns=given["columns"],
@@ -112,6 +112,7 @@ def _into_file(run: Any, model: str, new: str, given: dict[str, Any], tell: Any)
     from outsample.cli.models import identity
     from outsample.cli.placing_run import run_into_file
     from outsample.files.partial import PartialFile
+    from outsample.files.source import CellError
 
     task: dict[str, Any] = {
         "version": __version__,
@@ -139,23 +140,11 @@ def _into_file(run: Any, model: str, new: str, given: dict[str, Any], tell: Any)
                 f"Interrupted after {rows} rows; the same command with --resume goes on.", err=True
             )
             raise click.exceptions.Exit(INTERRUPTED) from None
-        elif isinstance(error, ValueError):
-            raise type(error)(
+        elif isinstance(error, CellError):
+            raise CellError(
                 f"{error}; the {rows} rows before are kept: go on with --resume --bad-rows empty"
             ) from None
         raise
-
-
-def _source(new: str, given: dict[str, Any]) -> Any:
-    from outsample.files.arrow_source import STREAM_BEGINS, ArrowSource
-    from outsample.files.tables import open_table
-
-    if new == "-":
-        stream = sys.stdin.buffer
-        if hasattr(stream, "peek") and stream.peek(4)[:4] == STREAM_BEGINS:
-            return ArrowSource("standard input", stream=stream)
-        return open_table("standard input", delimiter=given["delimiter"], stream=stream)
-    return open_table(new, given["use_rep"], delimiter=given["delimiter"])
 
 
 def _check_use(new: str, given: dict[str, Any]) -> None:

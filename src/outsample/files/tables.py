@@ -92,8 +92,14 @@ def read_columns(
         shape = (sum(len(part.numbers) for part in parts), len(features))
         raise CellError(f"{source.path}: has shape {shape}, not rows and columns")
     names = [source.names[at] for at in carried]
-    kept = {name: np.concatenate([part.carried[name] for part in parts]) for name in names}
+    kept = {name: joined([part.carried[name] for part in parts]) for name in names}
     return np.concatenate([part.numbers for part in parts]), kept
+
+
+def joined(parts: list[np.ndarray]) -> np.ndarray:
+    """Chunks of a column end to end, masked where they are."""
+    masked = any(isinstance(part, np.ma.MaskedArray) for part in parts)
+    return np.ma.concatenate(parts) if masked else np.concatenate(parts)
 
 
 def read_table(path: str | os.PathLike[str], array: str | None = None) -> np.ndarray:
