@@ -29,8 +29,7 @@ def images(X):
 def write_csv(path, columns, delimiter=","):
     """Write columns by name, numbers so that they come back to the last bit."""
     cells = [
-        [repr(cell) if isinstance(cell, float) else str(cell) for cell in np.asarray(values).tolist()]
-        for values in columns.values()
+        [str(cell) for cell in np.asarray(values).tolist()] for values in columns.values()
     ]
     rows = [delimiter.join(row) for row in zip(*cells, strict=True)]
     path.write_text("\n".join([delimiter.join(columns), *rows]) + "\n", encoding="utf-8")

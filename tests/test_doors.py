@@ -183,6 +183,12 @@ def test_compare_prints_a_plain_table_and_writes_files(pair):
     assert not re.search(r"https?://|@import|url\(|<script|<link", html)
 
 
+def test_compare_for_machines(pair):
+    result = compare(pair / "both.npz", "--splits", 1, "--json")
+    told = json.loads(result.stdout)
+    assert told["n_points"] == 60 and len(told["rows"]) == 4 and result.stderr == ""
+
+
 def test_compare_takes_both_from_one_file_and_follows_the_seed(pair):
     one, other = (compare(pair / "both.npz", "--splits", 1, "--seed", s).stdout for s in (0, 1))
     assert len(one.splitlines()) == 5 and one != other
@@ -192,10 +198,10 @@ def test_compare_takes_both_from_one_file_and_follows_the_seed(pair):
     ("words", "code", "message"),
     [
         (["none.npy", "Y.csv"], 2, "none.npy: no such file"),
-        (["X.npy"], 3, "MAP is missing"),
+        (["X.npy"], 2, "MAP is missing"),
         (["X.npy", "short.npy"], 3, "X.npy has 60 rows, but {}/short.npy has 59"),
         (["X.npy", "text.csv"], 3, "text.csv: line 2, column 1: 'two' is no number"),
-        (["X.npy", "nan.npy"], 3, "Input y contains NaN. First bad entry of y: row 0, column 0"),
+        (["X.npy", "nan.npy"], 3, "nan.npy: row 1 has no finite number in column 'column_1'"),
         (["X.npy", "Y.csv", "--splits", "0"], 2, "0 is not in the range"),
         (["X.npy", "Y.csv", "--out", "X.npy/sub"], 1, "cannot write to"),
     ],

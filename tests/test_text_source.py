@@ -15,8 +15,8 @@ VALUES = np.random.default_rng(0).normal(size=(200, 3)) * 10.0 ** np.arange(-8, 
 
 
 def lines(values=VALUES, delimiter=","):
-    rows = (delimiter.join([f'"row, {at}"', *map(repr, row)]) for at, row in enumerate(values.tolist()))
-    return delimiter.join(["id", "a", "b", "c"]) + "\n" + "".join(f"{row}\n" for row in rows)
+    rows = ([f'"row, {at}"', *map(repr, row)] for at, row in enumerate(values.tolist()))
+    return "".join(delimiter.join(row) + "\n" for row in (["id", "a", "b", "c"], *rows))
 
 
 @pytest.fixture(params=["pyarrow", "python"])
@@ -119,7 +119,7 @@ def test_a_quotation_mark_without_partner_ends_in_words(tmp_path, monkeypatch):
     monkeypatch.setattr(text_source, "BLOCK", 100)
     monkeypatch.setattr(text_source, "LONGEST_ROW", 1000)
     (tmp_path / "a.csv").write_text('id,x\n5" pipe,1\n' + "a,1\n" * 1000)
-    with pytest.raises(CellError, match="row from line 2 on has no end.*quotation mark"):
+    with pytest.raises(CellError, match=r"row from line 2 on has no end.*quotation mark"):
         read(open_table(tmp_path / "a.csv"), [1])
 
 

@@ -9,7 +9,7 @@ from outsample.cli.bench_commands import bench
 from outsample.cli.compare_command import compare
 from outsample.cli.completion import completion
 from outsample.cli.demo_commands import demo, reproduce
-from outsample.cli.errors import EXIT_CODES, Commands
+from outsample.cli.exit_codes import EXIT_CODES, Commands
 from outsample.cli.fit_command import fit
 from outsample.cli.inspect_command import inspect
 from outsample.cli.place_command import place

@@ -5,17 +5,18 @@ from __future__ import annotations
 import sys
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import click
 
-from outsample.cli.errors import plain_errors, reading
-from outsample.cli.options import as_json, example
+from outsample.cli import options
+from outsample.cli.exit_codes import plain_errors, reading
 from outsample.cli.showing import show, show_json
 
 
 @click.command(
     short_help="Which extension is best on your own map?",
-    epilog=example("outsample compare points.csv map.csv --out comparison"),
+    epilog=options.example("outsample compare points.csv map.csv --out comparison"),
 )
 @click.argument("points", type=click.Path())
 @click.argument("map_", metavar="[MAP]", required=False, type=click.Path())
@@ -24,17 +25,24 @@ from outsample.cli.showing import show, show_json
     "--splits", type=click.IntRange(1), default=3, show_default=True, help="Random splits."
 )
 @click.option("--seed", default=0, show_default=True, help="Seed of the splits.")
-@as_json()
+@options.table_options
+@options.as_json()
 def compare(
-    points: str, map_: str | None, out: str | None, splits: int, seed: int, as_json: bool
+    points: str,
+    map_: str | None,
+    out: str | None,
+    splits: int,
+    seed: int,
+    as_json: bool,
+    **given: Any,
 ) -> None:
     """Hide a fifth of a map's images, place them again, and show how far off each method is.
 
-    POINTS and MAP are files with one row a point: .npy, .npz (arrays X and Y), .csv or .parquet.
-    MAP may be left out if POINTS is an .npz file with both.
+    POINTS and MAP are files with one row a point, as for `outsample fit`. MAP may be left out where
+    POINTS has it too.
     """
+    from outsample.cli.training_data import Choice, read_training
     from outsample.comparison.compare import compare as measure_all
-    from outsample.files.tables import read_pair
     from outsample.report.comparison_page import (
         Compared,
         comparison_record,
@@ -46,7 +54,9 @@ def compare(
 
     with plain_errors():
         with reading():
-            X, Y = read_pair(points, map_)
+            data = read_training(points, map_, Choice(**given, embed=None))
+        X, Y = data.X, data.Y
+        assert Y is not None
         if out is not None:
             check_writable(out)
         with shown_progress(silent=as_json) as progress:

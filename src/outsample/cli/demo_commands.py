@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from outsample.cli.errors import plain_errors
+from outsample.cli.exit_codes import plain_errors
 from outsample.cli.options import again, data_option, example, out_folder, quick
 from outsample.cli.showing import show, show_files
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from outsample.cli.errors import BAD_USE, Failure
+from outsample.cli.exit_codes import BAD_USE, Failure
 
 
 def embed(name: str, X: np.ndarray, n_components: int, seed: int) -> np.ndarray:

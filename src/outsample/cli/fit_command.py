@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from outsample.cli import options
-from outsample.cli.errors import plain_errors, reading
+from outsample.cli.exit_codes import plain_errors, reading
 from outsample.cli.showing import show_json, waiting
 
 if TYPE_CHECKING:
@@ -78,12 +78,7 @@ def _parameters(command: Any) -> Any:
     help="Coordinates of the map that --embed makes.",
 )  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For --embed.")
-@options.columns("--columns", "Features, by name; without headings columns are 1, 2, ...")
-@options.columns("--map-columns", "Coordinates, by name: in MAP, or in POINTS if there is none.")
-@options.ids("Column that is no feature, but carried: ids, labels. May be repeated.")
-@options.delimiter()
-@click.option("--use-rep", metavar="KEY", help="Points of an .h5ad file; else X_pca, else X.")
-@click.option("--basis", metavar="KEY", help="Map of an .h5ad file, in obsm; else X_umap.")
+@options.table_options
 @click.option(
     "--novelty/--no-novelty", default=True, show_default=True,
     help="Also learn what is normal, for abnormality and p-values.",
@@ -99,8 +94,8 @@ def fit(points: str, map_: str | None, out: str, as_json: bool, **given: Any) ->
     """Learn to place new points on the map of POINTS, and write all of it to one file.
 
     POINTS and MAP have one row a point: .csv, .tsv, .txt (also .gz), .parquet, .arrow, .feather,
-    .npy, .npz (arrays X and Y) or .h5ad. MAP may be left out where POINTS has it too: in an .npz
-    or .h5ad file, or in the columns named by --map-columns.
+    .npy, .npz (arrays X and Y) or .h5ad; POINTS also - for text in a pipe. MAP may be left out
+    where POINTS has it too: in an .npz or .h5ad file, or in the columns named by --map-columns.
     """
     with plain_errors():
         from outsample.cli.embeddings import embed

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import numpy as np
 
-from outsample.cli.errors import BAD_DATA, Failure
+from outsample.cli.exit_codes import BAD_DATA, Failure
 from outsample.cli.models import Opened
 from outsample.files.batch_placing import BatchPlacing
 from outsample.files.matching import Matched, match_features

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from outsample.cli import options
-from outsample.cli.errors import plain_errors, reading
+from outsample.cli.exit_codes import plain_errors, reading
 from outsample.cli.showing import in_bytes, show_json, show_pairs
 
 

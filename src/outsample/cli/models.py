@@ -6,7 +6,7 @@ import hashlib
 import os
 from typing import Any, NamedTuple
 
-from outsample.cli.errors import BAD_USE, Failure
+from outsample.cli.exit_codes import BAD_USE, Failure
 
 
 class Opened(NamedTuple):

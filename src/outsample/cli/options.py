@@ -60,6 +60,27 @@ def ids(words: str) -> Decorator:
     return click.option("--id", "ids", multiple=True, metavar="COLUMN", help=words)
 
 
+def use_rep() -> Decorator:
+    """Return the option for points in a file of AnnData."""
+    words = "Points of an .h5ad file; else X_pca, else X."
+    return click.option("--use-rep", metavar="KEY", help=words)
+
+
+def table_options(command: Any) -> Any:
+    """Add the options that say where in the files points and map are."""
+    added = [
+        columns("--columns", "Features, by name; without headings columns are 1, 2, ..."),
+        columns("--map-columns", "Coordinates, by name: in MAP, or in POINTS if there is none."),
+        ids("Column that is no feature, but carried: ids, labels. May be repeated."),
+        delimiter(),
+        use_rep(),
+        click.option("--basis", metavar="KEY", help="Map of an .h5ad file, in obsm; else X_umap."),
+    ]
+    for option in reversed(added):
+        command = option(command)
+    return command
+
+
 class Names(click.ParamType):
     """Names separated by commas."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from time import perf_counter
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import click
 
 from outsample.cli import options
-from outsample.cli.errors import BAD_USE, INTERRUPTED, Failure, plain_errors, reading
+from outsample.cli.exit_codes import BAD_USE, INTERRUPTED, Failure, plain_errors, reading
 from outsample.cli.showing import note, row_progress, show_json
 
 
@@ -31,7 +30,7 @@ from outsample.cli.showing import note, row_progress, show_json
 @options.columns("--columns", "Features in the model's order, where NEW has other names for them.")
 @options.ids("Column carried into OUT; may be repeated. Those of the model are, where they exist.")
 @options.delimiter()
-@click.option("--use-rep", metavar="KEY", help="Points of an .h5ad file; else X_pca, else X.")
+@options.use_rep()
 @click.option("--explain", is_flag=True, help="Add main_reason and neighbors.")
 @click.option(
     "--bad-rows", type=click.Choice(["stop", "empty"]),
@@ -76,16 +75,17 @@ def place(model: str, new: str, **given: Any) -> None:
 
 def _place_table(model: str, new: str, opened: Any, placing: Any, given: dict[str, Any]) -> None:
     from outsample.cli.placing_run import Run, run_into_pipe
+    from outsample.cli.training_data import open_points
     from outsample.files.matching import listed, match_features
     from outsample.files.tables import ending
 
     out, begin = given["out"], perf_counter()
     with reading():
-        source = _source(new, given)
-    ids = (*given["ids"], *(["obs_names"] if ending(new) == ".h5ad" else []))
+        source = open_points(new, given["use_rep"], given["delimiter"])
+    known = [*(["obs_names"] if ending(new) == ".h5ad" else []), *opened.columns]
     matched = match_features(
         source, opened.feature_names, opened.info.n_features, columns=given["columns"],
-        carried=ids, carried_if_there=list(opened.columns),
+        carried=given["ids"], carried_if_there=list(dict.fromkeys(known)),
     )  # fmt: skip
     if matched.unused:
         unused = listed([source.names[at] for at in matched.unused])
@@ -98,8 +98,10 @@ def _place_table(model: str, new: str, opened: Any, placing: Any, given: dict[st
             n_rows = run_into_pipe(run, tell)
         else:
             n_rows = _into_file(run, model, new, given, tell)
+    seconds = perf_counter() - begin
+    if out != "-" and not given["as_json"]:
+        click.echo(f"Placed {n_rows:,} points in {seconds:.1f} s.\nWrote {out}")
     if given["as_json"]:
-        seconds = perf_counter() - begin
         names = [*(source.names[at] for at in matched.carried), *placing.names]
         told = {"out": out, "n_rows": n_rows, "columns": names, "seconds": round(seconds, 3)}
         show_json(told)
@@ -110,6 +112,7 @@ def _into_file(run: Any, model: str, new: str, given: dict[str, Any], tell: Any)
     from outsample.cli.models import identity
     from outsample.cli.placing_run import run_into_file
     from outsample.files.partial import PartialFile
+    from outsample.files.source import CellError
 
     task: dict[str, Any] = {
         "version": __version__,
@@ -137,27 +140,11 @@ def _into_file(run: Any, model: str, new: str, given: dict[str, Any], tell: Any)
                 f"Interrupted after {rows} rows; the same command with --resume goes on.", err=True
             )
             raise click.exceptions.Exit(INTERRUPTED) from None
-        elif isinstance(error, ValueError):
-            raise type(error)(
+        elif isinstance(error, CellError):
+            raise CellError(
                 f"{error}; the {rows} rows before are kept: go on with --resume --bad-rows empty"
             ) from None
         raise
-
-
-def _source(new: str, given: dict[str, Any]) -> Any:
-    from outsample.files.arrow_source import STREAM_BEGINS, ArrowSource
-    from outsample.files.h5ad_source import arrays_of
-    from outsample.files.tables import ending, open_table
-
-    if new == "-":
-        stream = sys.stdin.buffer
-        if hasattr(stream, "peek") and stream.peek(4)[:4] == STREAM_BEGINS:
-            return ArrowSource("standard input", stream=stream)
-        return open_table("standard input", delimiter=given["delimiter"], stream=stream)
-    array = "X"
-    if ending(new) == ".h5ad":
-        array = given["use_rep"] or ("X_pca" if "X_pca" in arrays_of(new) else "X")
-    return open_table(new, array, delimiter=given["delimiter"])
 
 
 def _check_use(new: str, given: dict[str, Any]) -> None:

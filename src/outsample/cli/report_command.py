@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from outsample.cli import options
-from outsample.cli.errors import BAD_DATA, Failure, plain_errors, reading
+from outsample.cli.exit_codes import BAD_DATA, Failure, plain_errors, reading
 from outsample.cli.showing import note, waiting
 
 

@@ -54,8 +54,11 @@ def show_files(seconds: float, files: Sequence[Path]) -> None:
 
 
 def show_json(told: dict[str, Any]) -> None:
-    """Print one JSON document."""
-    click.echo(json.dumps(told, indent=2, default=str))
+    """Print one JSON document, a line for each name."""
+    pairs = (
+        f"  {json.dumps(name)}: {json.dumps(value, default=str)}" for name, value in told.items()
+    )
+    click.echo("{\n" + ",\n".join(pairs) + "\n}")
 
 
 def note(words: str) -> None:

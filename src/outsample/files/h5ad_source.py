@@ -11,19 +11,19 @@ from outsample.files.source import CellError, Position, Rows, chunk_rows, float_
 
 
 class H5adSource:
-    """One matrix of an ``.h5ad`` file: ``X`` or an entry of ``obsm``, with the names of the cells.
+    """One matrix of an ``.h5ad`` file: ``X`` or an entry of ``obsm``, by default ``X_pca``.
 
     The columns of ``obs``, the names of the cells first, come after those of the matrix.
     """
 
-    def __init__(self, path: str, array: str) -> None:
+    def __init__(self, path: str, array: str | None) -> None:
         try:
             import h5py
         except ImportError:
             raise ValueError(
                 f'{path}: reading .h5ad needs h5py: pip install "outsample[anndata]"'
             ) from None
-        self.path, self.array = path, array
+        self.path = path
         try:
             self._file = h5py.File(path, "r")
             obs = self._file["obs"]
@@ -32,10 +32,12 @@ class H5adSource:
             self._cells = _cells(obs[index], slice(None))
         except (OSError, KeyError, AttributeError) as error:
             raise CellError(f"{path}: is no AnnData file ({error})") from None
-        self._matrix = self._found(array)
+        self.array = array or ("X_pca" if "X_pca" in self._file.get("obsm", ()) else "X")
+        self._matrix = self._found(self.array)
         self.size: int | None = len(self._cells)
         if self._shape[0] != self.size:
-            raise CellError(f"{path}: {array} has shape {self._shape} for {self.size} cells")
+            words = f"{self.array} has shape {self._shape} for {self.size} cells"
+            raise CellError(f"{path}: {words}")
         self.n_features = int(self._shape[1])
         self.names = [*self._feature_names(), "obs_names", *self._obs[1:]]
         self.has_names = True
@@ -101,17 +103,6 @@ class H5adSource:
         return _cells(self._file["obs"][self._obs[at - self.n_features]], block)
 
 
-def arrays_of(path: str) -> list[str]:
-    """Names of the matrices of an ``.h5ad`` file."""
-    import h5py
-
-    try:
-        with h5py.File(path, "r") as file:
-            return [*(["X"] if "X" in file else []), *file.get("obsm", ())]
-    except OSError as error:
-        raise CellError(f"{path}: is no AnnData file ({error})") from None
-
-
 def _is_sparse(matrix: Any) -> bool:
     return matrix.attrs.get("encoding-type") == "csr_matrix"
 
@@ -121,8 +112,12 @@ def _cells(column: Any, block: slice) -> np.ndarray:
     if "categories" in column:
         names, codes = _cells(column["categories"], slice(None)), column["codes"][block]
         return np.array([names[code] if code >= 0 else "" for code in codes], dtype=object)
-    if "values" in column:  # nullable numbers, with a mask
-        return np.ma.filled(np.ma.array(column["values"][block], mask=column["mask"][block]), 0)
+    if "values" in column:  # with a mask of what is missing
+        values, missing = column["values"][block], column["mask"][block].astype(bool)
+        if values.dtype.kind in "fiu":
+            return np.ma.array(values, mask=missing) if missing.any() else values
+        pairs = zip(values, missing, strict=True)
+        return np.array(["" if gone else _text(value) for value, gone in pairs], dtype=object)
     values = column[block]
     if values.dtype.kind in "OS":
         return np.array([_text(value) for value in values], dtype=object)

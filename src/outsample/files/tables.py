@@ -31,7 +31,7 @@ def ending(path: str | os.PathLike[str]) -> str:
 
 def open_table(
     path: str | os.PathLike[str],
-    array: str = "X",
+    array: str | None = None,
     *,
     delimiter: str | None = None,
     stream: IO[bytes] | None = None,
@@ -42,8 +42,9 @@ def open_table(
     ----------
     path : str or path-like
         File; its ending tells the format. With ``stream``, what to call it.
-    array : str, default="X"
-        Which array of an ``.npz`` or ``.h5ad`` file: ``X`` or a name in ``obsm``.
+    array : str, default=None
+        Which array of an ``.npz`` or ``.h5ad`` file, there ``X`` or a name in ``obsm``. By default
+        ``X``, but ``X_pca`` of an ``.h5ad`` file that has it.
     delimiter : str, default=None
         What separates the cells of a text file; found out by default.
     stream : binary file, default=None
@@ -71,7 +72,7 @@ def open_table(
         return ArrowSource(name)
     if kind == ".h5ad":
         return H5adSource(name, array)
-    return npy_source(name) if kind == ".npy" else npz_source(name, array)
+    return npy_source(name) if kind == ".npy" else npz_source(name, array or "X")
 
 
 def feature_columns(source: Source) -> list[int]:
@@ -91,17 +92,23 @@ def read_columns(
         shape = (sum(len(part.numbers) for part in parts), len(features))
         raise CellError(f"{source.path}: has shape {shape}, not rows and columns")
     names = [source.names[at] for at in carried]
-    kept = {name: np.concatenate([part.carried[name] for part in parts]) for name in names}
+    kept = {name: joined([part.carried[name] for part in parts]) for name in names}
     return np.concatenate([part.numbers for part in parts]), kept
 
 
-def read_table(path: str | os.PathLike[str], array: str = "X") -> np.ndarray:
+def joined(parts: list[np.ndarray]) -> np.ndarray:
+    """Chunks of a column end to end, masked where they are."""
+    masked = any(isinstance(part, np.ma.MaskedArray) for part in parts)
+    return np.ma.concatenate(parts) if masked else np.concatenate(parts)
+
+
+def read_table(path: str | os.PathLike[str], array: str | None = None) -> np.ndarray:
     """Read a table of numbers, shape (n, columns), as float32 if the file holds that, else float64.
 
     The ending tells the format:
 
     - ``.npy``: one array;
-    - ``.npz``: the array called `array`, or the only one in the file;
+    - ``.npz``: the array called `array`, by default X, or the only one in the file;
     - ``.csv``, ``.tsv``, ``.txt``, also with ``.gz`` after it: numbers separated by commas,
       semicolons, tabs or blanks. The first line may be a heading: it is one if it has words and no
       number at all, or if it counts 0, 1, 2, ... as pandas does. Under a heading whose first cell
@@ -115,27 +122,16 @@ def read_table(path: str | os.PathLike[str], array: str = "X") -> np.ndarray:
     return read_columns(source, feature_columns(source), [])[0]
 
 
-def read_pair(points: str, map_: str | None) -> tuple[np.ndarray, np.ndarray]:
-    """Read points and images, as many of the one as of the other; an ``.npz`` file may hold both.
-
-    Raises ValueError, saying what is wrong with which file.
-    """
-    if map_ is None and not points.lower().endswith(".npz"):
-        raise ValueError("MAP is missing; only an .npz file can hold both points and map")
-    X, Y = read_table(points, "X"), read_table(map_ or points, "Y")
-    if len(X) != len(Y):
-        raise ValueError(f"{points} has {len(X)} rows, but {map_ or points} has {len(Y)}")
-    return X, Y
-
-
 def typed(column: np.ndarray) -> np.ndarray:
     """Numbers where all cells of a text column are numbers that text tells fully; else text.
 
     >>> typed(np.array(["1", "2"], dtype=object)), typed(np.array(["01", "2"], dtype=object))
     (array([1, 2]), array(['01', '2'], dtype='<U2'))
     """
+    if np.ma.is_masked(column):
+        return np.ma.filled(column.astype(np.float64), np.nan)
     if column.dtype.kind in "fiub":
-        return column
+        return np.asarray(column)
     cells: list[Any] = [str(cell) for cell in column.tolist()]
     for kind in (int, float):
         try:
