@@ -7,6 +7,7 @@ import io
 import re
 import time
 import zlib
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -230,11 +231,11 @@ def test_lasso_keeps_the_context_and_is_exported(shown, placed):
     assert f"{len(inside)} new" in shown.text("#chosen")
     shown.click("#export")
     for _ in range(100):
-        files = list(shown.downloads.glob("*.csv"))
-        if files:
+        saved = list(shown.downloads.glob("*.csv"))
+        if saved:
             break
         time.sleep(0.05)
-    rows = list(csv.DictReader(io.StringIO(files[0].read_text(encoding="utf-8-sig"))))
+    rows = list(csv.DictReader(io.StringIO(saved[0].read_text(encoding="utf-8-sig"))))
     new = [row for row in rows if row["set"] == "new"]
     assert [int(row["row"]) for row in new] == inside
     hostile = next(row for row in new if row["row"] == "40")
@@ -263,7 +264,9 @@ def test_colours_switch_and_words_have_one_colour(shown):
     shown.change("#by-training", "left_out_error")
     assert shown.run("return document.querySelector('#legend-training .scale') !== null")
     shown.click("#show-training")
-    assert set(states(shown, "training")) == {0}
+    assert set(states(shown, "training")) == {0} and set(states(shown)) == {2}
+    shown.click("#show-new")
+    assert set(states(shown)) == {0}
 
 
 def test_rows_of_the_table_lead_to_the_map(shown):
@@ -274,6 +277,9 @@ def test_rows_of_the_table_lead_to_the_map(shown):
     shown.click(first)
     assert shown.run("return mapPage.view.under.i") in (40, 41)
     assert "far from all training points" in shown.text(".strange")
+    assert shown.run("return document.querySelectorAll('tr[data-row]:not([hidden])').length") == 15
+    shown.click("#more-rows")
+    assert shown.run("return document.querySelectorAll('tr[data-row]:not([hidden])').length") == 42
 
 
 def test_dark_ground(shown):
@@ -312,6 +318,42 @@ def test_on_paper(shown):
     pictures = re.findall(rb"/Subtype\s*/Image.*?stream\r?\n(.*?)endstream", printed, re.S)
     assert printed.startswith(b"%PDF") and pictures
     assert max(len(set(zlib.decompress(one)[:3_000_000])) for one in pictures) > 20
+
+
+# What people see without one kind of cones (Machado, Oliveira, Fernandes 2009), in linear RGB.
+VISION = {
+    "all": np.eye(3),
+    "no red": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "no green": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+    "no blue": [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
+}
+
+
+def lab(colours, vision):
+    """CIE L*a*b* of colours, as seen by somebody."""
+    code = np.array([[int(one[at : at + 2], 16) for at in (1, 3, 5)] for one in colours]) / 255
+    linear = np.where(code <= 0.04045, code / 12.92, ((code + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(linear @ np.transpose(VISION[vision]), 0, 1)
+    to_xyz = [[0.4339, 0.3762, 0.1899], [0.2126, 0.7152, 0.0722], [0.0177, 0.1095, 0.8728]]
+    xyz = seen @ np.transpose(to_xyz)
+    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    differences = 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])
+    return np.column_stack([116 * f[:, 1] - 16, *differences])
+
+
+@pytest.mark.parametrize("vision", VISION)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_everybody_can_tell_the_colours_apart(theme, vision):
+    script = files("outsample.report").joinpath("viewer", "colours.js").read_text("utf-8")
+    scale, names = (
+        re.findall("#[0-9a-f]{6}", re.search(rf"{kind} = {{.*?{theme}: \[(.*?)\]", script, re.S)[1])
+        for kind in ("COLD_TO_HOT", "NAMED")
+    )
+    steps = np.diff(lab(scale, vision)[:, 0]) * (1 if theme == "dark" else -1)
+    assert steps.min() > 5
+    seen = lab(names, vision)
+    apart = np.linalg.norm(seen[:, None] - seen, axis=2) + 1000 * np.eye(len(names))
+    assert apart.min() > 15
 
 
 def test_nothing_is_loaded_or_run(page):

@@ -149,7 +149,7 @@ def _column(where: str, values: Any, n: int) -> np.ndarray:
         raise ValueError(f"{where} has shape {array.shape}, but must hold one value for {n} rows.")
     if array.dtype.kind == "f":
         return array.astype(np.float64)
-    if array.dtype.kind in "iu":
+    if array.dtype.kind in "iuU":
         return array
     if array.dtype.kind == "b":
         return np.where(array, "yes", "no")
