@@ -58,7 +58,7 @@ class Card {
         const label = data.training.label ? " · " + data.training.label.raw(row) : "";
         const apart = Number.isNaN(far) ? "" : " at " + figure(far);
         return nameOf(data, data.training, row).slice(0, 22) + label + apart;
-      }).join("\n"));
+      }).join(",\n"));
     }
     this.said.textContent = `${fresh ? "New" : "Training"} point ${nameOf(data, layer, i)}. `
       + told.join(", ");
@@ -67,7 +67,16 @@ class Card {
 
   // Beside the point, clear of its circle and of the neighbours that are near it on the map.
   put(view, { layer, i }) {
-    const [px, py] = view.toScreen(layer, i), { offsetWidth: w, offsetHeight: h } = this.box;
+    const [px, py] = view.toScreen(layer, i), { style } = this.box;
+    const narrow = view.wide < 560;  // a phone: over the half where the point is not
+    this.box.classList.toggle("docked", narrow);
+    if (narrow) {
+      const below = py < view.high / 2;
+      Object.assign(style, { left: "6px", top: below ? "auto" : "6px", bottom: below ? "6px" : "auto" });
+      return;
+    }
+    style.bottom = "auto";
+    const { offsetWidth: w, offsetHeight: h } = this.box;
     const bar = layer.columns.find((column) => column.name === "error_bar");
     const around = [-1, 1].map((side) => {
       const circle = bar ? bar.number(i) / view.unit[0] * view.perUnit : 0;
@@ -77,7 +86,7 @@ class Card {
     });
     const left = px + around[1] + w < view.wide - 6 ? px + around[1] : px - around[0] - w;
     const inside = (v, size, all) => Math.max(6, Math.min(v, all - size - 6));
-    this.box.style.left = inside(left, w, view.wide) + "px";
-    this.box.style.top = inside(py - h / 2, h, view.high) + "px";
+    style.left = inside(left, w, view.wide) + "px";
+    style.top = inside(py - h / 2, h, view.high) + "px";
   }
 }

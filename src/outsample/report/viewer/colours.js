@@ -71,11 +71,11 @@ function painted(points, column, others = []) {
     return { codes, order: mixedOrder(n), column, kind: "plain" };
   }
   if (column.kind === "number") {
-    const scale = scaleOf(column);
+    const scale = scaleOf(column), none = column.name === "left_out_error" ? ONE : ABSENT;
     let absent = 0;
     for (let i = 0; i < n; i++) {
       const share = scale.share(column.data[i]);
-      if (Number.isNaN(share)) { codes[i] = ABSENT; absent++; }
+      if (Number.isNaN(share)) { codes[i] = none; absent++; }
       else codes[i] = share <= 0 ? 0 : share >= 1 ? RAMP - 1 : share * RAMP;
     }
     return { codes, order: byCode(codes), column, kind: "scale", scale, absent };

@@ -33,17 +33,18 @@ function legend(box, view, layer, choice) {
         (other, i) => other === layer && paint.column.data[i] === at));
     }
     const others = paint.column.words.filter((word) => word).length - paint.items.length;
-    if (others) grey(box, theme, grouped(others) + " rarer values");
+    if (others) grey(box, MISSING[theme], grouped(others) + " rarer values");
   }
   if (paint.absent) {
-    const none = paint.column.name === "left_out_error" ? "not tried" : "missing";
-    grey(box, theme, `${none}: ${grouped(paint.absent)}`);
+    const untried = paint.column.name === "left_out_error";
+    grey(box, untried ? PLAIN[theme] : MISSING[theme],
+      `${untried ? "not tried" : "missing"}: ${grouped(paint.absent)}`);
   }
 }
 
-function grey(box, theme, words) {
+function grey(box, colour, words) {
   const line = element("p", "absent", box);
-  line.append(swatch(MISSING[theme], 0));
+  line.append(swatch(colour, 0));
   element("span", "", line, words);
 }
 
