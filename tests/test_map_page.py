@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 import time
 import zlib
@@ -461,3 +462,7 @@ def test_columns_as_files_hold_them(groups, tmp_path):
     assert np.isnan(found.columns["p_value"][1]) and np.isnan(found.columns["some"][0])
     assert found.neighbors.tolist() == [[1, 2], [-1, -1]] and found.distances[0, 1] == 0.75
     assert write_map_page(tmp_path / "m.html", groups[2], placed=given).exists()
+    both = {"ids": [7, 3], "distances": [0.5, 0.75]}
+    for cells in ([both, None], [json.dumps(both), ""]):
+        again = map_data.collect(groups[2], None, None, given | {"neighbors": cells}).placed
+        assert again.neighbors.tolist() == [[7, 3], [-1, -1]] and again.distances[0, 1] == 0.75
