@@ -400,6 +400,23 @@ def test_a_model_alone(chrome, groups, tmp_path):
     assert chrome.drain()[0] == []
 
 
+def test_columns_with_names_of_the_language_and_numbers_as_ids(chrome, groups, tmp_path):
+    odd = ["constructor", "__proto__", "toString", HOSTILE, ""]
+    places = {"map_1": [0.0, 1.0, 2.0], "map_2": [0.0, 1.0, 2.0]}
+    placed = places | {"id": [900719, 5, 123456789]} | {name: ["a", "b", "a"] for name in odd}
+    page = write_map_page(tmp_path / "m.html", groups[2], placed=placed, columns={"a": [1] * 240})
+    chrome.open(page)
+    for name in odd:
+        chrome.change("#by-new", name)
+        assert chrome.text("#legend-new").split() == ["a", "2", "b", "1"]
+    chrome.change("#find", "123456789")
+    time.sleep(0.2)
+    chrome.click("#found button")
+    told = chrome.text(".card")
+    assert "123456789" in told and "native code" not in told and "constructor" in told
+    assert chrome.drain()[0] == []
+
+
 def test_left_out_errors_are_those_of_the_model(groups):
     core = groups[2].extension_
     errors = map_data.left_out_errors(core, 240)

@@ -6,7 +6,9 @@ const REASONS = { nearest_distance: "far from all training points",
   plane_distance: "off the surface that its neighbours lie on",
   relative_distance: "far for how dense its neighbourhood is" };
 
-function titled(name) { return TITLES[name] || name; }
+function told(table, name) { return Object.hasOwn(table, name) ? table[name] : name; }
+
+function titled(name) { return told(TITLES, name); }
 
 function nameOf(data, layer, i) {
   const column = layer.named;
@@ -36,17 +38,17 @@ class Card {
     const head = element("p", "card-name", this.box);
     element("bdi", "", head, nameOf(data, layer, i));
     element("span", "", head, fresh ? "new" : "training");
-    const list = element("dl", "", this.box), told = [];
+    const list = element("dl", "", this.box), read = [];
     const add = (name, value, plain) => {
       element("dt", "", list, name);
       element("bdi", "", element("dd", "", list), value);
-      if (plain) told.push(name + " " + value);
+      if (plain) read.push(name + " " + value);
     };
     const known = Object.keys(TITLES), rank = ({ name }) => (known.indexOf(name) + 99) % 99;
     const columns = layer.columns.filter((column) => column !== layer.named);
     for (const column of columns.sort((a, b) => rank(a) - rank(b)).slice(0, 12)) {
       const reason = column.name === "main_reason", bar = column.name === "error_bar";
-      let value = reason ? REASONS[column.raw(i)] || column.raw(i) : column.shown(i);
+      let value = reason ? told(REASONS, column.raw(i)) : column.shown(i);
       if (bar && column.data[i] > 2 * Math.max(...data.half)) value += ", wider than the map";
       add(titled(column.name), value, Object.hasOwn(TITLES, column.name));
     }
@@ -61,7 +63,7 @@ class Card {
       }).join(",\n"));
     }
     this.said.textContent = `${fresh ? "New" : "Training"} point ${nameOf(data, layer, i)}. `
-      + told.join(", ");
+      + read.join(", ");
     this.put(view, under);
   }
 
