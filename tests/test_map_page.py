@@ -417,6 +417,30 @@ def test_columns_with_names_of_the_language_and_numbers_as_ids(chrome, groups, t
     assert chrome.drain()[0] == []
 
 
+@pytest.mark.parametrize("size", [1e299, 1e-299, 0])
+def test_maps_of_any_size(chrome, tmp_path, size):
+    """Huge, tiny and constant maps; numbers that float32 cannot hold stay what they are."""
+    X = np.random.default_rng(2).normal(size=(40, 3))
+    extension = simple_extension().fit(X, X[:, :2] * size)
+    new = extension.place(X[:4] + 0.1)
+    given = {
+        "map_1": new.coordinates[:, 0], "map_2": new.coordinates[:, 1],
+        "error_bar": new.error_bar, "bound": [np.inf, np.nan, 1, -1e308],
+        "when": 1.7e9 + np.arange(4) / 8, "count": [1, 2**40 + 1, 3, 4],
+        "wide": [1e308, -1e308, 0, 5e-324], "none": [np.nan] * 4,
+    }  # fmt: skip
+    chrome.open(write_map_page(tmp_path / "m.html", extension, placed=given))
+    assert np.isfinite([screen(chrome, i) for i in range(4)]).all()
+    for name in ("bound", "wide", "when", "none", "error_bar", ""):
+        chrome.change("#by-new", name)
+    rows = list(csv.DictReader(io.StringIO(chrome.run("return mapPage.choice.csv()"))))[:4]
+    assert [float(row["when"]) for row in rows] == given["when"].tolist()
+    assert [float(row["count"]) for row in rows] == given["count"]
+    assert rows[3]["bound"] and not rows[1]["bound"] and float(rows[0]["wide"]) == 1e308
+    assert float(rows[2]["map_1"]) == pytest.approx(given["map_1"][2], rel=1e-5, abs=1e-310)
+    assert chrome.drain()[0] == []
+
+
 def test_left_out_errors_are_those_of_the_model(groups):
     core = groups[2].extension_
     errors = map_data.left_out_errors(core, 240)

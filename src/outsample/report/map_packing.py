@@ -96,7 +96,8 @@ def _frame(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _points(
     packing: _Packing, points: PointSet, middle: np.ndarray, half: np.ndarray
 ) -> dict[str, Any]:
-    apart = (points.coordinates[:, : len(middle)] - middle) / half
+    with np.errstate(over="ignore"):
+        apart = (points.coordinates[:, : len(middle)] - middle) / half
     told: dict[str, Any] = {
         "count": len(apart),
         "coordinates": [packing.add(_single(column)) for column in apart.T],
@@ -152,11 +153,11 @@ def _narrow(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind in "iu":
         return _whole(values) if abs(values).max(initial=0) < 2**31 else values.astype(np.float64)
     finite = values[np.isfinite(values)]
-    spread = np.ptp(finite) if len(finite) else 0.0
-    single = _single(finite).astype(np.float64)
-    # A time in seconds, say, has digits that float32 has not.
-    fine = np.isfinite(single).all() and (abs(single - finite).max(initial=0) <= 1e-5 * spread)
-    return _single(values) if fine or not spread else values.astype(np.float64)
+    if not len(finite):
+        return _single(values)
+    spread = finite.max() / 2 - finite.min() / 2
+    lost = abs(_single(finite) - finite).max()  # of a time in seconds, say, it is too much
+    return _single(values) if lost <= 1e-5 * spread else values.astype(np.float64)
 
 
 def _single(values: np.ndarray) -> np.ndarray:
