@@ -23,7 +23,7 @@ from outsample.files.table_writer import (
 from outsample.files.tables import ending, open_table, whole_column
 
 # Rows of a row group of Parquet.
-GROUP = 2**17
+GROUP = 2**16
 STREAMS = (".arrows",)
 
 
@@ -80,9 +80,9 @@ def _npy_shape(file: Any) -> Any:
 
 
 def _to_parquet(path: Path, made: Path) -> None:
-    from pyarrow import Table, ipc, memory_map, parquet
+    from pyarrow import OSFile, Table, ipc, parquet
 
-    with memory_map(str(path)) as source, ipc.open_stream(source) as reader:
+    with OSFile(str(path)) as source, ipc.open_stream(source) as reader:
         with parquet.ParquetWriter(made, reader.schema) as writer:
             held, n = [], 0
             for batch in reader:
@@ -95,9 +95,9 @@ def _to_parquet(path: Path, made: Path) -> None:
 
 
 def _to_arrow_file(path: Path, made: Path) -> None:
-    from pyarrow import ipc, memory_map
+    from pyarrow import OSFile, ipc
 
-    with memory_map(str(path)) as source, ipc.open_stream(source) as reader:
+    with OSFile(str(path)) as source, ipc.open_stream(source) as reader:
         with ipc.new_file(str(made), reader.schema) as writer:
             for batch in reader:
                 writer.write_batch(batch)
