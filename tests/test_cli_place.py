@@ -426,5 +426,5 @@ def test_three_million_rows_need_no_more_memory_than_some(folder, ending):
         assert done.returncode == 0, done.stderr
         peaks.append(int(done.stderr.splitlines()[-1]) / 1024)
     print(peaks)
-    assert peaks[1] < peaks[0] + 60  # megabytes
-    assert len(numbers(f"out{ending}")) == 3_000_000
+    assert peaks[1] < peaks[0] + 100  # megabytes
+    assert sum(len(part.numbers) for part in open_table(f"out{ending}").rows([1])) == 3_000_000

@@ -47,8 +47,9 @@ def place(model: str, new: str, **given: Any) -> None:
     abnormality, p_value, bound, n_neighbors.
 
     NEW and OUT are .csv, .tsv, .txt (also .gz), .parquet, .arrow, .feather, .npy, .npz, or - for
-    text in a pipe; NEW also .h5ad. Columns are matched by name. Files may be larger than memory;
-    OUT appears when it is complete, until then rows are in OUT.partial.
+    text in a pipe; or .h5ad, OUT then a copy of NEW with the places in obsm and obs. Columns are
+    matched by name. Files may be larger than memory; OUT appears when it is complete, until then
+    rows are in OUT.partial.
     """  # noqa: D205
     with plain_errors(), warnings.catch_warnings():
         # Columns are matched by name here, and given as plain arrays.
@@ -159,8 +160,11 @@ def _check_use(new: str, given: dict[str, Any]) -> None:
         raise Failure("--json tells about the run: name a file for the rows with -o", BAD_USE)
     if given["out"] != "-":
         from outsample.files.output import writer_for
+        from outsample.files.tables import ending
 
         try:
+            if ending(given["out"]) == ".h5ad" != ending(new):
+                raise ValueError("an .h5ad file is written as a copy of NEW: give one")
             writer_for(given["out"])
         except ValueError as error:
             raise Failure(str(error), BAD_USE) from error
