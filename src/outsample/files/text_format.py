@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import csv
+import re
 from typing import NamedTuple
 
 DELIMITERS = (",", ";", "\t")
 # What stands in a cell without a value, and makes no heading.
 MISSING = ("", "na", "n/a", "<na>", "null", "none", "?", "-")
+
+# A cell between blanks: in quotation marks, which may be doubled or escaped inside, or a word.
+BETWEEN_BLANKS = re.compile(r'"((?:[^"\\]|\\.|"")*)"(?!\S)|(\S+)')
 
 
 class TextFormat(NamedTuple):
@@ -26,6 +30,17 @@ class TextFormat(NamedTuple):
     delimiter: str | None
     heading: bool
     names: list[str]
+
+    def with_row_names(self, second_line: str) -> TextFormat:
+        """Add an unnamed first column if the heading is one cell short: R writes row names so.
+
+        >>> text_format('"x" "y"').with_row_names('"first row" 1 2').names
+        ['', 'x', 'y']
+        """
+        cells = split_line(second_line, self.delimiter)
+        if self.heading and len(cells) == len(self.names) + 1:
+            return self._replace(names=["", *self.names])
+        return self
 
 
 def text_format(first_line: str, delimiter: str | None = None) -> TextFormat:
@@ -63,7 +78,21 @@ def split_line(line: str, delimiter: str | None) -> list[str]:
     ['1', 'a, b']
     """
     line = line.strip("\r\n")
-    return line.split() if delimiter is None else next(csv.reader([line], delimiter=delimiter), [])
+    if delimiter is None:
+        return split_blanks(line)
+    return next(csv.reader([line], delimiter=delimiter), [])
+
+
+def split_blanks(line: str) -> list[str]:
+    """Cells of a line that are separated by blanks; blanks in quotation marks separate nothing.
+
+    >>> split_blanks('"two words" 1.5 it"s')
+    ['two words', '1.5', 'it"s']
+    """
+    if '"' not in line:
+        return line.split()
+    found = (match.group(1, 2) for match in BETWEEN_BLANKS.finditer(line))
+    return [word if quoted is None else quoted.replace('""', '"') for quoted, word in found]
 
 
 def is_heading(cells: list[str]) -> bool:

@@ -19,7 +19,7 @@ from typing import IO, Any
 import numpy as np
 
 from outsample.files.source import CellError, Position, Rows
-from outsample.files.text_format import number, text_format
+from outsample.files.text_format import number, split_blanks, text_format
 
 BLOCK = 2**20
 LONGEST_ROW = 2**28
@@ -46,6 +46,8 @@ class TextSource:
             rest = self._rest.partition(b"\n")[2]
             used = len(self._rest) - len(rest)
             self._start, self._rest = _after(self._start, self._rest[:used]), rest
+            if stream is None:  # of a pipe the next line may be long in coming
+                self.format = self.format.with_row_names(self._second_line())
         self.names, self.has_names = self.format.names, self.format.heading
 
     def rows(
@@ -85,6 +87,11 @@ class TextSource:
         self.size = opened.seek(0, io.SEEK_END)
         opened.seek(0)
         return opened
+
+    def _second_line(self) -> str:
+        with _damage_told(self.path), self._open() as opened:
+            opened.seek(self._start.offset)
+            return opened.readline(BLOCK).decode("utf-8", "replace")
 
     def _parsed(
         self,
@@ -226,7 +233,7 @@ class _CellByCell:
             stream = io.StringIO(block.decode("utf-8"), newline=None)
         except UnicodeDecodeError:
             raise CellError(f"{self.path}: is not text in UTF-8") from None
-        reader: Any = map(str.split, stream)
+        reader: Any = map(split_blanks, stream)
         if self.delimiter is not None:
             reader = csv.reader(stream, delimiter=self.delimiter)
         rows, lines = [], []
