@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
+FIRST = "plot_digits_tsne"  # The rest by name
 
 
 class Run(NamedTuple):
@@ -94,7 +95,8 @@ def index(titles: dict[str, tuple[str, str]]) -> str:
 
 def _generated() -> Iterator[tuple[str, str | bytes]]:
     titles = {}
-    for path in sorted(EXAMPLES.glob("plot_*.py")):
+    paths = EXAMPLES.glob("plot_*.py")
+    for path in sorted(paths, key=lambda path: (path.stem != FIRST, path.stem)):
         source, run = path.read_text(), run_example(path)
         title, introduction, _ = parts(source)
         titles[path.stem] = title, " ".join(introduction.split())

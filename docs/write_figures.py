@@ -34,7 +34,7 @@ WEIGHTS = {  # Columns of the sphere's table
     "PCAExtension(), all defaults": "all defaults",
 }  # fmt: skip
 GROUPS = {
-    "outliers": "outlier sets: mean AUC", "digits": "digits, one class new: mean AUC",
+    "outliers": "outlier benchmarks: mean AUC", "digits": "digits, one class new: mean AUC",
     "mnist": "MNIST, one class new: mean AUC", "fresh": "COIL-20 and NSL-KDD: mean AUC",
     "junk": "images that are none: mean AUC",
     "darpa": "DARPA 1998 traffic: AUC, average precision",
@@ -150,13 +150,13 @@ def belonging(figures: dict[str, Any]) -> str:
         areas = _bold_most([ours["auc"], peer["auc"]])
         precisions = _bold_most([ours["precision"], peer["precision"]])
         cells = [f"{a}, {p}" if both else a for a, p in zip(areas, precisions, strict=True)]
-        count = "" if both else f"{group['n_sets']} "
-        rows.append([f"{count}{title}", cells[0], f"{cells[1]} {peer['name']}"])
+        where = title if both else f"{title} of {group['n_sets']} sets"
+        rows.append([where, cells[0], f"{cells[1]} {peer['name']}"])
     return _table(["", "`NoveltyDetector`", "best other"], rows)
 
 
 def detectors(figures: dict[str, Any]) -> str:
-    """Return all detectors on all groups: mean AUC, mean rank on the outlier sets."""
+    """Return the detectors that ran on every set: mean AUC, mean rank on the outlier sets."""
     groups = [name for name in GROUPS if name in figures["groups"]]
     areas: dict[str, dict[str, str]] = {}
     for name in groups:
@@ -170,7 +170,7 @@ def detectors(figures: dict[str, Any]) -> str:
              "junk": "images that are none",
              "darpa": "DARPA traffic: AUC, precision"}  # fmt: skip
     rows = [[f"`{name}`" if name.endswith("()") else name, *(found.get(g, "") for g in groups)]
-            for name, found in areas.items()]  # fmt: skip
+            for name, found in areas.items() if len(found) == len(groups)]  # fmt: skip
     return _table(["", *(heads[name] for name in groups)], rows)
 
 

@@ -33,7 +33,7 @@ from outsample import (
     NystroemExtension,
     PCAExtension,
 )
-from outsample.files import layout
+from outsample.files import layout, model_file
 from outsample.files.model_file import describe, read_columns
 
 # A mutant that takes so many seconds has escaped, and so has one that takes so much memory.
@@ -329,18 +329,19 @@ def escape(number: int, files: list[Path], scratch: Path) -> str | None:
                 read(scratch)
             except ModelFileError:
                 pass
+        # Half of them are read when they are first used, as large files are.
+        model_file.VERIFIED_BYTES = 2**26 if number % 2 else 0
         try:
             model = outsample.load(scratch)
+            told = answers(model)
         except ModelFileError as error:
             assert str(scratch) in str(error)
             return None
-        if must_fail:
-            return f"{number} {name}: changed bytes were not noticed"
-        try:
-            told = answers(model)
         except ValueError as error:
             print(f"  {number} {name}: {error}"[:200], file=sys.stderr)
             return None
+        if must_fail:
+            return f"{number} {name}: changed bytes were not noticed"
         wrong = [key for key, values in told.items() if not np.isfinite(values).all()]
         return f"{number} {name}: {wrong} are not finite" if wrong else None
     except Exception as error:

@@ -81,6 +81,14 @@ def test_maps_inside_the_file_of_the_points(folder):
     assert (extension().transform(Q) == library().transform(Q)).all()
 
 
+def test_points_from_a_pipe(folder):
+    write_csv(folder / "one.csv", named(X, "p") | {"u": Y[:, 0], "v": Y[:, 1]})
+    words = ["-", "--map-columns", "u,v", "--id", "name", "--id", "kind", "-o", "m.outsample"]
+    run("fit", *words, *CHEAP, input=(folder / "one.csv").read_bytes())
+    Q = points(20, seed=3)
+    assert (extension().transform(Q) == library().transform(Q)).all()
+
+
 @pytest.mark.parametrize(
     "name", ["tsne", "diffusion", "isomap", pytest.param("umap", marks=pytest.mark.long)]
 )
@@ -290,6 +298,23 @@ class TestH5ad:
         kind = "T" if Q[0, 0] > 0 else "B"
         assert told[1].startswith(f"query0,{kind},0,") and told[30].startswith("query29,")
         run("report", "m.outsample", "query.h5ad", "-o", "page.html")
+
+    def test_a_copy_with_the_places_in_it(self, cells):
+        import h5py
+
+        fit("reference.h5ad")
+        run("place", "m.outsample", "query.h5ad", "-o", "out.h5ad", "--explain")
+        Q = points(30, seed=1)
+        placed = outsample.load("m.outsample").place(Q)
+        with h5py.File("out.h5ad") as file, h5py.File("query.h5ad") as before:
+            assert (file["obsm/X_umap"][:] == placed.coordinates).all()
+            assert (file["obs/outsample_p_value"][:] == placed.p_value).all()
+            assert (file["X/data"][:] == before["X/data"][:]).all()
+            order = list(file["obs"].attrs["column-order"])
+            assert order[:3] == ["cell_type", "n", "outsample_error_bar"]
+            assert order[-2:] == ["outsample_main_reason", "outsample_neighbors"]
+        result = run("place", "m.outsample", "query.csv", "-o", "out.h5ad", code=2)
+        assert "written as a copy of NEW" in result.stderr
 
     def test_the_matrix_itself_and_other_names(self, cells):
         fit("reference.h5ad", "--use-rep", "X", "--basis", "X_pca")

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import outsample
-from cli_data import make_model, named, points, run, write_csv
+from cli_data import CHEAP, make_model, named, points, run, write_csv
 from outsample.cli import place_command
 from outsample.files import source as source_module
 from outsample.files import text_source
@@ -271,12 +271,12 @@ class TestInterrupted:
 
     @pytest.mark.skipif(os.name != "posix", reason="signals are sent")
     def test_killed_and_stopped_processes(self, folder):
-        X = points(30_000, seed=2)
+        X = points(10_000, seed=2)
         write_csv(folder / "many.csv", named(X, "q"))
         command = [
             sys.executable, "-c",
             "import sys; from outsample.cli import main; from outsample.files import text_source;"
-            " text_source.BLOCK = 20000; main(sys.argv[1:])",
+            " text_source.BLOCK = 10000; main(sys.argv[1:])",
             "place", "m.outsample", "many.csv", "-o", "out.csv", "--resume",
         ]  # fmt: skip
         for sent, code in ((signal.SIGKILL, -9), (signal.SIGINT, 130)):
@@ -288,7 +288,7 @@ class TestInterrupted:
             told = started.communicate()[1]
             assert started.returncode == code, told
             assert "Traceback" not in told and not (folder / "out.csv").exists()
-        assert journal(folder) < 30_000
+        assert journal(folder) < 10_000
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0 and "going on after" in done.stderr
         run("place", "m.outsample", "many.csv", "-o", "whole.csv")
@@ -390,3 +390,41 @@ def test_a_reader_that_has_seen_enough_is_no_failure(folder):
 
     with pytest.raises(BrokenPipeError):
         write_all(Closed(), b"row")
+
+
+PEAK = """
+import resource, sys
+from outsample.cli import main
+main(sys.argv[1:], standalone_mode=False)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="counts kilobytes as Linux does")
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_three_million_rows_need_no_more_memory_than_some(folder, ending):
+    if ending == ".parquet":
+        pytest.importorskip("pyarrow")
+    run("fit", "points.csv", "map.csv", "--id", "name", "--id", "kind", "--no-novelty", "-o",
+        "cheap.outsample", *CHEAP[:2], "--n-neighbors", 3, *CHEAP[4:])  # fmt: skip
+    rows = (folder / "new.csv").read_text().splitlines(keepends=True)
+    peaks = []
+    for times in (500, 50_000):
+        with open(folder / "many.csv", "w") as file:
+            file.write(rows[0])
+            for _ in range(times):
+                file.writelines(rows[1:])
+        if ending == ".parquet":
+            from pyarrow import csv, parquet
+
+            parquet.write_table(csv.read_csv(folder / "many.csv"), folder / "many.parquet")
+        words = ["place", "cheap.outsample", f"many{ending}", "-o", f"out{ending}"]
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", PEAK, *words], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        peaks.append(int(done.stderr.splitlines()[-1]) / 1024)
+    print(peaks)
+    assert peaks[1] < peaks[0] + 100  # megabytes
+    assert sum(len(part.numbers) for part in open_table(f"out{ending}").rows([1])) == 3_000_000

@@ -41,6 +41,11 @@ def test_importing_the_package_loads_nothing_heavy():
         ["--version"],
         ["demo", "--help"],
         ["compare", "--help"],
+        ["fit", "--help"],
+        ["place", "--help"],
+        ["inspect", "--help"],
+        ["report", "--help"],
+        ["completion", "bash"],
         ["bench", "--help"],
         ["bench", "accuracy", "--help"],
         ["bench", "novelty", "--help"],
@@ -320,3 +325,23 @@ def test_a_closed_pipe_ends_quietly_after_the_work(pair):
     run.wait()
     assert "Traceback" not in told and "Error" not in told and "Exception" not in told
     assert sorted(os.listdir(out)) == ["compare.csv", "compare.html", "compare.json"]
+
+
+def test_rows_are_counted_on_a_terminal_and_nowhere_else(monkeypatch, capsys):
+    from outsample.cli.showing import row_progress, waiting
+
+    with row_progress(100) as tell, waiting("learning", silent=False):
+        tell(10, 50)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "100")
+    with row_progress(100) as tell:
+        tell(1000, 50)
+        tell(2000, 80)
+    shown = capsys.readouterr().err
+    assert "2,000 rows" in shown and "rows/s" in shown and "left" in shown
+    with waiting("learning", silent=True):
+        pass
+    with waiting("learning", silent=False):
+        pass

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 import time
 import zlib
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -230,11 +232,11 @@ def test_lasso_keeps_the_context_and_is_exported(shown, placed):
     assert f"{len(inside)} new" in shown.text("#chosen")
     shown.click("#export")
     for _ in range(100):
-        files = list(shown.downloads.glob("*.csv"))
-        if files:
+        saved = list(shown.downloads.glob("*.csv"))
+        if saved:
             break
         time.sleep(0.05)
-    rows = list(csv.DictReader(io.StringIO(files[0].read_text(encoding="utf-8-sig"))))
+    rows = list(csv.DictReader(io.StringIO(saved[0].read_text(encoding="utf-8-sig"))))
     new = [row for row in rows if row["set"] == "new"]
     assert [int(row["row"]) for row in new] == inside
     hostile = next(row for row in new if row["row"] == "40")
@@ -263,7 +265,9 @@ def test_colours_switch_and_words_have_one_colour(shown):
     shown.change("#by-training", "left_out_error")
     assert shown.run("return document.querySelector('#legend-training .scale') !== null")
     shown.click("#show-training")
-    assert set(states(shown, "training")) == {0}
+    assert set(states(shown, "training")) == {0} and set(states(shown)) == {2}
+    shown.click("#show-new")
+    assert set(states(shown)) == {0}
 
 
 def test_rows_of_the_table_lead_to_the_map(shown):
@@ -274,6 +278,9 @@ def test_rows_of_the_table_lead_to_the_map(shown):
     shown.click(first)
     assert shown.run("return mapPage.view.under.i") in (40, 41)
     assert "far from all training points" in shown.text(".strange")
+    assert shown.run("return document.querySelectorAll('tr[data-row]:not([hidden])').length") == 15
+    shown.click("#more-rows")
+    assert shown.run("return document.querySelectorAll('tr[data-row]:not([hidden])').length") == 42
 
 
 def test_dark_ground(shown):
@@ -312,6 +319,42 @@ def test_on_paper(shown):
     pictures = re.findall(rb"/Subtype\s*/Image.*?stream\r?\n(.*?)endstream", printed, re.S)
     assert printed.startswith(b"%PDF") and pictures
     assert max(len(set(zlib.decompress(one)[:3_000_000])) for one in pictures) > 20
+
+
+# What people see without one kind of cones (Machado, Oliveira, Fernandes 2009), in linear RGB.
+VISION = {
+    "all": np.eye(3),
+    "no red": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "no green": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+    "no blue": [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
+}
+
+
+def lab(colours, vision):
+    """CIE L*a*b* of colours, as seen by somebody."""
+    code = np.array([[int(one[at : at + 2], 16) for at in (1, 3, 5)] for one in colours]) / 255
+    linear = np.where(code <= 0.04045, code / 12.92, ((code + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(linear @ np.transpose(VISION[vision]), 0, 1)
+    to_xyz = [[0.4339, 0.3762, 0.1899], [0.2126, 0.7152, 0.0722], [0.0177, 0.1095, 0.8728]]
+    xyz = seen @ np.transpose(to_xyz)
+    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    differences = 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])
+    return np.column_stack([116 * f[:, 1] - 16, *differences])
+
+
+@pytest.mark.parametrize("vision", VISION)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_everybody_can_tell_the_colours_apart(theme, vision):
+    script = files("outsample.report").joinpath("viewer", "colours.js").read_text("utf-8")
+    scale, names = (
+        re.findall("#[0-9a-f]{6}", re.search(rf"{kind} = {{.*?{theme}: \[(.*?)\]", script, re.S)[1])
+        for kind in ("COLD_TO_HOT", "NAMED")
+    )
+    steps = np.diff(lab(scale, vision)[:, 0]) * (1 if theme == "dark" else -1)
+    assert steps.min() > 5
+    seen = lab(names, vision)
+    apart = np.linalg.norm(seen[:, None] - seen, axis=2) + 1000 * np.eye(len(names))
+    assert apart.min() > 15
 
 
 def test_nothing_is_loaded_or_run(page):
@@ -354,6 +397,47 @@ def test_a_model_alone(chrome, groups, tmp_path):
         "return [...training.states.keys()].map((i) => training.columns[0].raw(i))"
     )
     assert kinds == groups[1][half.training_rows_].tolist()
+    assert chrome.drain()[0] == []
+
+
+def test_columns_with_names_of_the_language_and_numbers_as_ids(chrome, groups, tmp_path):
+    odd = ["constructor", "__proto__", "toString", HOSTILE, ""]
+    places = {"map_1": [0.0, 1.0, 2.0], "map_2": [0.0, 1.0, 2.0]}
+    placed = places | {"id": [900719, 5, 123456789]} | {name: ["a", "b", "a"] for name in odd}
+    page = write_map_page(tmp_path / "m.html", groups[2], placed=placed, columns={"a": [1] * 240})
+    chrome.open(page)
+    for name in odd:
+        chrome.change("#by-new", name)
+        assert chrome.text("#legend-new").split() == ["a", "2", "b", "1"]
+    chrome.change("#find", "123456789")
+    time.sleep(0.2)
+    chrome.click("#found button")
+    told = chrome.text(".card")
+    assert "123456789" in told and "native code" not in told and "constructor" in told
+    assert chrome.drain()[0] == []
+
+
+@pytest.mark.parametrize("size", [1e299, 1e-299, 0])
+def test_maps_of_any_size(chrome, tmp_path, size):
+    """Huge, tiny and constant maps; numbers that float32 cannot hold stay what they are."""
+    X = np.random.default_rng(2).normal(size=(40, 3))
+    extension = simple_extension().fit(X, X[:, :2] * size)
+    new = extension.place(X[:4] + 0.1)
+    given = {
+        "map_1": new.coordinates[:, 0], "map_2": new.coordinates[:, 1],
+        "error_bar": new.error_bar, "bound": [np.inf, np.nan, 1, -1e308],
+        "when": 1.7e9 + np.arange(4) / 8, "count": [1, 2**40 + 1, 3, 4],
+        "wide": [1e308, -1e308, 0, 5e-324], "none": [np.nan] * 4,
+    }  # fmt: skip
+    chrome.open(write_map_page(tmp_path / "m.html", extension, placed=given))
+    assert np.isfinite([screen(chrome, i) for i in range(4)]).all()
+    for name in ("bound", "wide", "when", "none", "error_bar", ""):
+        chrome.change("#by-new", name)
+    rows = list(csv.DictReader(io.StringIO(chrome.run("return mapPage.choice.csv()"))))[:4]
+    assert [float(row["when"]) for row in rows] == given["when"].tolist()
+    assert [float(row["count"]) for row in rows] == given["count"]
+    assert rows[3]["bound"] and not rows[1]["bound"] and float(rows[0]["wide"]) == 1e308
+    assert float(rows[2]["map_1"]) == pytest.approx(given["map_1"][2], rel=1e-5, abs=1e-310)
     assert chrome.drain()[0] == []
 
 
@@ -419,3 +503,7 @@ def test_columns_as_files_hold_them(groups, tmp_path):
     assert np.isnan(found.columns["p_value"][1]) and np.isnan(found.columns["some"][0])
     assert found.neighbors.tolist() == [[1, 2], [-1, -1]] and found.distances[0, 1] == 0.75
     assert write_map_page(tmp_path / "m.html", groups[2], placed=given).exists()
+    both = {"ids": [7, 3], "distances": [0.5, 0.75]}
+    for cells in ([both, None], [json.dumps(both), ""]):
+        again = map_data.collect(groups[2], None, None, given | {"neighbors": cells}).placed
+        assert again.neighbors.tolist() == [[7, 3], [-1, -1]] and again.distances[0, 1] == 0.75

@@ -518,37 +518,43 @@ import sys, time
 import numpy as np, outsample
 import outsample.files.loading
 
-def memory(name, file="smaps_rollup"):
-    lines = open(f"/proc/self/{file}").read().splitlines()
-    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
+def memory(name, file=""):
+    found, total = not file, 0
+    for line in open("/proc/self/smaps" if file else "/proc/self/smaps_rollup"):
+        if file and not line.split()[0].endswith(":"):
+            found = line.rstrip().endswith(file)
+        elif found and line.startswith(name):
+            total += 1024 * int(line.split()[1])
+    return total
 
 before = memory("Rss:")
 start = time.perf_counter()
 model = outsample.load(sys.argv[1])
-seconds = time.perf_counter() - start
-grown = memory("Rss:") - before
+print(time.perf_counter() - start, memory("Rss:") - before, flush=True)
 placed = model.place(np.full((1, 40), 0.5))
-private = memory("Private_Dirty:") + memory("Private_Clean:")
-print(seconds, grown, private, flush=True)
+print("placed", flush=True)
 sys.stdin.read(1)
-print(memory("Pss:"), flush=True)
+names = "Rss:", "Pss:", "Private_Dirty:"
+print(*(memory(name, sys.argv[1]) for name in names), flush=True)
 sys.stdin.read(1)
 """
     command = [sys.executable, "-c", program, str(path)]
     options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     processes = [subprocess.Popen(command, **options) for _ in range(4)]
-    first = [process.stdout.readline().split() for process in processes]
+    loads = [process.stdout.readline().split() for process in processes]
+    assert all(process.stdout.readline() == "placed\n" for process in processes)
     for process in processes:
         process.stdin.write("x")
         process.stdin.flush()
-    shares = [int(process.stdout.readline()) for process in processes]
+    used = np.array([process.stdout.readline().split() for process in processes], dtype=float)
     for process in processes:
         process.communicate("x")
-    for seconds, grown, _ in first:
+    for seconds, grown in loads:
         assert float(seconds) < 1 and int(grown) < 5e7
-    # Each has its share of one copy, and what Python and the libraries take.
-    assert sum(shares) < size + 4 * 3e8
-    print(f"{size / 1e6:.0f} MB:", first, shares)
+    resident, share, own = used.T
+    print(f"{size / 1e6:.0f} MB:", loads, resident, share, own)
+    assert (resident > 0.95 * size).all()  # all of it was verified
+    assert share.sum() < 1.05 * size and own.sum() == 0  # and there is one copy
 
 
 def test_the_header_is_strict_json(extension, path):

@@ -94,8 +94,8 @@ def fit(points: str, map_: str | None, out: str, as_json: bool, **given: Any) ->
     """Learn to place new points on the map of POINTS, and write all of it to one file.
 
     POINTS and MAP have one row a point: .csv, .tsv, .txt (also .gz), .parquet, .arrow, .feather,
-    .npy, .npz (arrays X and Y) or .h5ad. MAP may be left out where POINTS has it too: in an .npz
-    or .h5ad file, or in the columns named by --map-columns.
+    .npy, .npz (arrays X and Y) or .h5ad; POINTS also - for text in a pipe. MAP may be left out
+    where POINTS has it too: in an .npz or .h5ad file, or in the columns named by --map-columns.
     """
     with plain_errors():
         from outsample.cli.embeddings import embed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from time import perf_counter
 from typing import Any
@@ -48,8 +47,9 @@ def place(model: str, new: str, **given: Any) -> None:
     abnormality, p_value, bound, n_neighbors.
 
     NEW and OUT are .csv, .tsv, .txt (also .gz), .parquet, .arrow, .feather, .npy, .npz, or - for
-    text in a pipe; NEW also .h5ad. Columns are matched by name. Files may be larger than memory;
-    OUT appears when it is complete, until then rows are in OUT.partial.
+    text in a pipe; or .h5ad, OUT then a copy of NEW with the places in obsm and obs. Columns are
+    matched by name. Files may be larger than memory; OUT appears when it is complete, until then
+    rows are in OUT.partial.
     """  # noqa: D205
     with plain_errors(), warnings.catch_warnings():
         # Columns are matched by name here, and given as plain arrays.
@@ -76,12 +76,13 @@ def place(model: str, new: str, **given: Any) -> None:
 
 def _place_table(model: str, new: str, opened: Any, placing: Any, given: dict[str, Any]) -> None:
     from outsample.cli.placing_run import Run, run_into_pipe
+    from outsample.cli.training_data import open_points
     from outsample.files.matching import listed, match_features
     from outsample.files.tables import ending
 
     out, begin = given["out"], perf_counter()
     with reading():
-        source = _source(new, given)
+        source = open_points(new, given["use_rep"], given["delimiter"])
     known = [*(["obs_names"] if ending(new) == ".h5ad" else []), *opened.columns]
     matched = match_features(
         source, opened.feature_names, opened.info.n_features, columns=given["columns"],
@@ -112,6 +113,7 @@ def _into_file(run: Any, model: str, new: str, given: dict[str, Any], tell: Any)
     from outsample.cli.models import identity
     from outsample.cli.placing_run import run_into_file
     from outsample.files.partial import PartialFile
+    from outsample.files.source import CellError
 
     task: dict[str, Any] = {
         "version": __version__,
@@ -139,23 +141,11 @@ def _into_file(run: Any, model: str, new: str, given: dict[str, Any], tell: Any)
                 f"Interrupted after {rows} rows; the same command with --resume goes on.", err=True
             )
             raise click.exceptions.Exit(INTERRUPTED) from None
-        elif isinstance(error, ValueError):
-            raise type(error)(
+        elif isinstance(error, CellError):
+            raise CellError(
                 f"{error}; the {rows} rows before are kept: go on with --resume --bad-rows empty"
             ) from None
         raise
-
-
-def _source(new: str, given: dict[str, Any]) -> Any:
-    from outsample.files.arrow_source import STREAM_BEGINS, ArrowSource
-    from outsample.files.tables import open_table
-
-    if new == "-":
-        stream = sys.stdin.buffer
-        if hasattr(stream, "peek") and stream.peek(4)[:4] == STREAM_BEGINS:
-            return ArrowSource("standard input", stream=stream)
-        return open_table("standard input", delimiter=given["delimiter"], stream=stream)
-    return open_table(new, given["use_rep"], delimiter=given["delimiter"])
 
 
 def _check_use(new: str, given: dict[str, Any]) -> None:
@@ -170,8 +160,11 @@ def _check_use(new: str, given: dict[str, Any]) -> None:
         raise Failure("--json tells about the run: name a file for the rows with -o", BAD_USE)
     if given["out"] != "-":
         from outsample.files.output import writer_for
+        from outsample.files.tables import ending
 
         try:
+            if ending(given["out"]) == ".h5ad" != ending(new):
+                raise ValueError("an .h5ad file is written as a copy of NEW: give one")
             writer_for(given["out"])
         except ValueError as error:
             raise Failure(str(error), BAD_USE) from error

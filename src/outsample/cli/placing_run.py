@@ -63,7 +63,10 @@ def run_into_file(run: Run, partial: PartialFile, tell: Tell) -> int:
         partial.append(writer.begin(run.empty()))
     partial.append(writer.end())
     partial.sync()
-    made = completed(partial.path, str(partial.out), partial.position.row)
+    made = completed(
+        partial.path, str(partial.out), partial.position.row,
+        cells=run.source.path, map_names=run.placing.map_names,
+    )  # fmt: skip
     partial.finish(made)
     return partial.position.row
 

@@ -71,34 +71,15 @@ def _points(path: str, delimiter: str | None, opened: Any) -> dict[str, Any]:
 
 
 def _read_placed(source: Any) -> dict[str, Any]:
-    from outsample.files.tables import feature_columns, typed
+    from outsample.files.tables import feature_columns, joined, whole_column
 
     every = feature_columns(source)
     parts = [part.carried for part in source.rows([], every)]
-    import numpy as np
-
     columns: dict[str, Any] = {}
     for name in (source.names[at] for at in every):
-        cells = np.concatenate([np.empty(0, object), *(part[name] for part in parts)])
-        columns[name] = cells if name == "neighbors" else typed(_filled(cells))
+        cells = [part[name] for part in parts]
+        columns[name] = joined(cells) if name == "neighbors" else whole_column(cells)
     return _near(columns)
-
-
-def _filled(cells: Any) -> Any:
-    """Numbers with NaN for the cells that are empty, where all others are numbers."""
-    import numpy as np
-
-    empty = np.array([cell == "" for cell in cells])
-    if empty.all() or not empty.any():
-        return cells
-    from outsample.files.tables import typed
-
-    known = typed(cells[~empty])
-    if known.dtype.kind not in "fi":
-        return cells
-    filled = np.full(len(cells), np.nan)
-    filled[~empty] = known
-    return filled
 
 
 def _placed_now(source: Any, opened: Any) -> dict[str, Any]:

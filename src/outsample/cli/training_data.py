@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from outsample.cli.exit_codes import BAD_USE, Failure
 from outsample.cli.showing import note
 from outsample.files.array_source import npz_names
+from outsample.files.arrow_source import STREAM_BEGINS, ArrowSource
 from outsample.files.batch_placing import EXPLAINED, NUMBERS
 from outsample.files.matching import ColumnError, choose_features, find_columns
 from outsample.files.source import CellError, Source
@@ -42,25 +44,37 @@ class Choice(NamedTuple):
 
 def read_training(points: str, map_: str | None, choice: Choice) -> TrainingData:
     """Read points and map, wherever the map is: in MAP, beside the points, or still to be made."""
-    source = open_table(points, choice.use_rep, delimiter=choice.delimiter)
+    source = open_points(points, choice.use_rep, choice.delimiter)
     inside = _map_inside(source, points, map_, choice)
     ids = list(choice.ids)
     if ending(points) == ".h5ad" and "obs_names" not in ids:
         ids.insert(0, "obs_names")
     matched = choose_features(source, choice.columns, [*ids, *inside])
-    features = matched.features
-    X, carried = _read(source, features, find_columns(source, ids), hint="--id")
+    features, images = matched.features, find_columns(source, inside)
+    # At once, because a pipe can be read only once.
+    numbers, carried = _read(source, [*features, *images], find_columns(source, ids), hint="--id")
+    X = numbers[:, : len(features)]
     names = [source.names[at] for at in features] if source.has_names else None
     _note_labels(names or [], choice)
     Y, map_names = None, inside
     if choice.embed is None and inside:
-        Y = _read(source, find_columns(source, inside), [])[0]
+        Y = numbers[:, len(features) :]
     elif choice.embed is None:
         Y, map_names = _read_map(points, map_, choice, ids, carried)
     if Y is not None and len(Y) != len(X):
         raise CellError(f"{points} has {len(X)} rows, but {map_ or points} has {len(Y)}")
     _check_names([*ids, *map_names])
     return TrainingData(X, Y, names, map_names, {k: typed(v) for k, v in carried.items()})
+
+
+def open_points(path: str, array: str | None, delimiter: str | None) -> Source:
+    """Open a file of points, or the standard input."""
+    if path != "-":
+        return open_table(path, array, delimiter=delimiter)
+    stream = sys.stdin.buffer
+    if hasattr(stream, "peek") and stream.peek(4)[:4] == STREAM_BEGINS:
+        return ArrowSource("standard input", stream=stream)
+    return open_table("standard input", delimiter=delimiter, stream=stream)
 
 
 def _map_inside(

@@ -105,7 +105,8 @@ def _opened(path: str, stream: IO[bytes] | None) -> Any:
     with open(path, "rb") as file:
         begins = file.read(4)
     if begins == PARQUET_BEGINS:
-        return _Parquet(parquet.ParquetFile(path))
+        # Read as it is needed, not a row group of a million rows at once.
+        return _Parquet(parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**16))
     if begins == STREAM_BEGINS:
         return _IpcStream(ipc.open_stream(memory_map(path)))
     return _IpcFile(ipc.open_file(memory_map(path)))

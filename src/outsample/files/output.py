@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from outsample.files.arrow_source import PARQUET
+from outsample.files.batch_placing import EXPLAINED, NUMBERS
+from outsample.files.h5ad_output import write_cells
 from outsample.files.table_writer import (
     ArrowWriter,
     GzipWriter,
@@ -18,10 +20,10 @@ from outsample.files.table_writer import (
     Writer,
     npy_heading,
 )
-from outsample.files.tables import ending, open_table, typed
+from outsample.files.tables import ending, open_table, whole_column
 
 # Rows of a row group of Parquet.
-GROUP = 2**17
+GROUP = 2**16
 STREAMS = (".arrows",)
 
 
@@ -41,9 +43,22 @@ def writer_for(path: str, delimiter: str | None = None) -> Writer:
     return writer
 
 
-def completed(path: Path, out: str, n_rows: int) -> Path:
-    """Turn the bytes that a writer has written into the file they are to be; return its path."""
+def completed(
+    path: Path, out: str, n_rows: int, *, cells: str = "", map_names: Sequence[str] = ()
+) -> Path:
+    """Turn the bytes that a writer has written into the file they are to be; return its path.
+
+    An ``.h5ad`` file is a copy of the one that was read, ``cells``, with the places in it.
+    """
     kind = ending(out)
+    made = path.with_name(path.name + ".made")
+    if kind == ".h5ad":
+        columns = _read_back(path)
+        coordinates = {name: columns.pop(name) for name in map_names}
+        added = (*NUMBERS, *EXPLAINED)
+        numbers = {name: values for name, values in columns.items() if name in added}
+        write_cells(cells, made, coordinates, numbers)
+        return made
     if kind == ".npy":
         with open(path, "r+b") as file:
             (shape, _, _) = _npy_shape(file)
@@ -53,7 +68,6 @@ def completed(path: Path, out: str, n_rows: int) -> Path:
     convert = CONVERSIONS.get(kind)
     if convert is None:
         return path
-    made = path.with_name(path.name + ".made")
     convert(path, made)
     with open(made, "rb") as file:
         os.fsync(file.fileno())
@@ -66,9 +80,9 @@ def _npy_shape(file: Any) -> Any:
 
 
 def _to_parquet(path: Path, made: Path) -> None:
-    from pyarrow import Table, ipc, memory_map, parquet
+    from pyarrow import OSFile, Table, ipc, parquet
 
-    with memory_map(str(path)) as source, ipc.open_stream(source) as reader:
+    with OSFile(str(path)) as source, ipc.open_stream(source) as reader:
         with parquet.ParquetWriter(made, reader.schema) as writer:
             held, n = [], 0
             for batch in reader:
@@ -81,25 +95,25 @@ def _to_parquet(path: Path, made: Path) -> None:
 
 
 def _to_arrow_file(path: Path, made: Path) -> None:
-    from pyarrow import ipc, memory_map
+    from pyarrow import OSFile, ipc
 
-    with memory_map(str(path)) as source, ipc.open_stream(source) as reader:
+    with OSFile(str(path)) as source, ipc.open_stream(source) as reader:
         with ipc.new_file(str(made), reader.schema) as writer:
             for batch in reader:
                 writer.write_batch(batch)
 
 
 def _to_npz(path: Path, made: Path) -> None:
-    """Read the rows written as text into memory; an archive holds whole columns."""
+    with open(made, "wb") as file:
+        np.savez(file, allow_pickle=False, **_read_back(path))
+
+
+def _read_back(path: Path) -> dict[str, np.ndarray]:
+    """Columns of rows that were written as text; NaN where a number is missing."""
     with open(path, "rb") as stream:
         source = open_table(str(path), delimiter=",", stream=stream)
         parts = [part.carried for part in source.rows([], range(len(source.names)))]
-    columns = {
-        name: typed(np.concatenate([np.empty(0, object), *(part[name] for part in parts)]))
-        for name in source.names
-    }
-    with open(made, "wb") as file:
-        np.savez(file, allow_pickle=False, **columns)
+    return {name: whole_column([part[name] for part in parts]) for name in source.names}
 
 
 WRITERS: dict[str, Callable[[], Writer]] = {
@@ -112,6 +126,7 @@ WRITERS: dict[str, Callable[[], Writer]] = {
     **dict.fromkeys((*PARQUET, ".arrow", ".feather", ".ipc", *STREAMS), ArrowWriter),
     ".npy": NpyWriter,
     ".npz": TextWriter,
+    ".h5ad": TextWriter,
 }
 CONVERSIONS: dict[str, Callable[[Path, Path], None]] = {
     **dict.fromkeys(PARQUET, _to_parquet),

@@ -125,6 +125,8 @@ def dense(scope: Scope, what: str) -> None:
 
 def _distinct(value: Distinct, scope: Scope) -> None:
     counts_fit(value, scope)
+    if scope.size("m") < 2:
+        raise Misfit(".rows are fewer than two")
     if value.groups.max() >= scope.size("m"):
         raise Misfit(".groups are beyond the distinct points")
 

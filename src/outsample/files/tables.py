@@ -92,8 +92,28 @@ def read_columns(
         shape = (sum(len(part.numbers) for part in parts), len(features))
         raise CellError(f"{source.path}: has shape {shape}, not rows and columns")
     names = [source.names[at] for at in carried]
-    kept = {name: np.concatenate([part.carried[name] for part in parts]) for name in names}
+    kept = {name: joined([part.carried[name] for part in parts]) for name in names}
     return np.concatenate([part.numbers for part in parts]), kept
+
+
+def whole_column(parts: list[np.ndarray]) -> np.ndarray:
+    """Chunks of a column end to end; if all but empty cells are numbers, these are NaN."""
+    cells = joined([np.empty(0, object), *parts] if not parts else parts)
+    empty = np.array([isinstance(cell, str) and not cell for cell in cells], dtype=bool)
+    if cells.dtype.kind != "O" or empty.all() or not empty.any():
+        return typed(cells)
+    known = typed(cells[~empty])
+    if known.dtype.kind not in "fi":
+        return typed(cells)
+    filled = np.full(len(cells), np.nan)
+    filled[~empty] = known
+    return filled
+
+
+def joined(parts: list[np.ndarray]) -> np.ndarray:
+    """Chunks of a column end to end, masked where they are."""
+    masked = any(isinstance(part, np.ma.MaskedArray) for part in parts)
+    return np.ma.concatenate(parts) if masked else np.concatenate(parts)
 
 
 def read_table(path: str | os.PathLike[str], array: str | None = None) -> np.ndarray:

@@ -113,7 +113,7 @@ FIELDS |= {
         "typical": positive,
         "dimension": positive,
         "weights": densities("m"),
-        "unit": positive,
+        "unit": real(1e-3, 1e3),
         "n_parts": whole(1, "m"),
         "n_jobs": jobs,
     },

@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 
 from outsample.report.map_data import ERROR, REASON, MapData, PointSet
-from outsample.report.map_packing import shortened
+from outsample.report.map_packing import is_naming, shortened
 from outsample.report.page import Table
 
 STRANGE = 0.01
@@ -83,7 +83,7 @@ def naming_column(points: PointSet) -> str | None:
             return name
     for name in words:
         values = points.columns[name]
-        if values.dtype.kind == "U" and len(np.unique(values)) > max(24, len(values) // 2):
+        if values.dtype.kind == "U" and is_naming(values):
             return name
     return None
 

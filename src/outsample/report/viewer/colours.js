@@ -1,13 +1,14 @@
 // Colours by value. Lightness goes one way along the scale, so that it can be read without telling
-// hues apart; on dark ground the scale turns round. Categories have the colours of Okabe and Ito,
-// and another shape when these are used up.
+// hues apart; on dark ground the scale turns round. Categories have the colours of Okabe and Ito
+// and two more, chosen far from these for every kind of colour vision (a test measures it), and
+// another shape when all are used up.
 const COLD_TO_HOT = {
   light: ["#a3c4e0", "#8fa3d4", "#9379be", "#a3478f", "#a8174f", "#7a0218"],
   dark: ["#31507a", "#5a63a3", "#9a68b0", "#dd7f86", "#ffb35c", "#fff3a3"],
 };
 const NAMED = {
-  light: ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#6b5b95", "#8a7500"],
-  dark: ["#4aa8e0", "#e69f00", "#1fbf92", "#e08fbd", "#8fd0f7", "#f07a2e", "#a795d6", "#c9b53a"],
+  light: ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#33202e", "#8420f0"],
+  dark: ["#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#f0e442", "#d55e00", "#d6ffd6", "#8a4dff"],
 };
 const PLAIN = { light: "#b4bcc6", dark: "#56606c" };
 const MISSING = { light: "#6e7681", dark: "#8b949e" };
@@ -70,11 +71,11 @@ function painted(points, column, others = []) {
     return { codes, order: mixedOrder(n), column, kind: "plain" };
   }
   if (column.kind === "number") {
-    const scale = scaleOf(column);
+    const scale = scaleOf(column), none = column.name === "left_out_error" ? ONE : ABSENT;
     let absent = 0;
     for (let i = 0; i < n; i++) {
       const share = scale.share(column.data[i]);
-      if (Number.isNaN(share)) { codes[i] = ABSENT; absent++; }
+      if (Number.isNaN(share)) { codes[i] = none; absent++; }
       else codes[i] = share <= 0 ? 0 : share >= 1 ? RAMP - 1 : share * RAMP;
     }
     return { codes, order: byCode(codes), column, kind: "scale", scale, absent };

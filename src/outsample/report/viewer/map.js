@@ -114,7 +114,7 @@ class MapView {
     for (const layer of [...this.layers].reverse()) {  // new points come first
       let best = far * far, found = -1;
       layer.grid.visit(x - far, x + far, y - far, y + far, (i) => {
-        if (layer.states[i] !== 1) return;
+        if (layer.states[i] === 0) return;
         const apart = (layer.x[i] - x) ** 2 + (layer.y[i] - y) ** 2;
         if (apart < best) { best = apart; found = i; }
       });
