@@ -67,6 +67,16 @@ def figures(placed: Any, truth: Any, size: float) -> tuple[float, float]:
     return float(right.mean()), float(away.mean() / size)
 
 
+def confidences(placed: Any, truth: Any) -> str:
+    """Say how many labels of a confidence were right."""
+    right = placed.obs["label"].astype(str).to_numpy() == truth.obs["truth"].astype(str).to_numpy()
+    sure, found = placed.obs["label_confidence"].to_numpy(), []
+    for least, below in ((0.0, 0.5), (0.5, 0.7), (0.7, 0.9), (0.9, 0.99), (0.99, 1.1)):
+        some = (sure >= least) & (sure < below)
+        found.append(f"{right[some].sum()} of {some.sum()} from {least} on")
+    return "right by confidence: " + ", ".join(found)
+
+
 def ways(reference: Any) -> dict[str, Any]:
     """Return both ways of placing a query, each writing into a copy."""
     import scanpy
@@ -93,12 +103,16 @@ def main() -> None:
     warnings.filterwarnings("ignore")
     print("| set | | labels, batch | labels, singly | map error, batch | map error, singly |")
     print("|---|---|---|---|---|---|")
+    told = []
     for name, make in {"blood cells": cells, "digits": digits}.items():
         reference, query = split(make())
         Y = reference.obsm["X_umap"]
         size = float(np.sqrt(((Y - Y.mean(axis=0)) ** 2).sum(axis=1).mean()))
         for way, place in ways(reference).items():
-            batch = figures(place(query), query, size)
+            placed = place(query)
+            if way == "outsample":
+                told.append(f"{name}: {confidences(placed, query)}")
+            batch = figures(placed, query, size)
             alone = [place(query[at : at + 1].copy()) for at in range(N_ALONE)]
             for one in alone:
                 one.obs["label"] = one.obs["label"].astype(str)
@@ -106,6 +120,7 @@ def main() -> None:
             labels, errors = zip(batch, singly, strict=True)
             shown = [*(f"{x:.2f}" for x in labels), *(f"{x:.3f}" for x in errors)]
             print(f"| {name} | {way} | {' | '.join(shown)} |", flush=True)
+    print("", *told, sep="\n")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from outsample import Extended, NoveltyDetector, NystroemExtension, PCAExtension
+from outsample import Extended, NoveltyDetector, NystroemExtension, PCAExtension, load, save
 from outsample.files.atlas import map_table, write_parquet
 
 polars = pytest.importorskip("polars")
@@ -133,6 +133,11 @@ def test_an_extended_embedding_has_a_table_too():
 
     table = map_table(Extended(PCA(2), PCAExtension(**PLAIN)).fit(X), Q, map_names=["x", "y"])
     assert table.column_names[:4] == ["x", "y", "source", "error_bar"]
+
+
+def test_a_model_from_a_file_has_the_same_table(detector, tmp_path):
+    save(detector, tmp_path / "model.outsample")
+    assert map_table(load(tmp_path / "model.outsample"), Q).equals(map_table(detector, Q))
 
 
 def test_a_parquet_file_is_whole_or_not_there(detector, tmp_path, monkeypatch):
