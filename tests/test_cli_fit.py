@@ -6,9 +6,11 @@ import os
 
 import numpy as np
 import pytest
+from click.shell_completion import ShellComplete
 
 import outsample
 from cli_data import CHEAP, images, make_model, named, points, run, write_csv
+from outsample.cli import main
 from outsample.cli.fit_command import PARAMETERS, WEIGHTINGS
 from outsample.files.model_file import describe, read_columns
 from outsample.placers.candidates import NAMED
@@ -129,6 +131,31 @@ def test_models_of_other_kinds_place_too(folder):
     assert [list(map(float, row.split(","))) for row in told[1:]] == expected.tolist()
 
 
+@pytest.mark.parametrize("kind", ["extension", "extended", "judged", "diffusion"])
+def test_models_saved_by_python_without_names(folder, kind):
+    from sklearn.manifold import Isomap
+
+    np.save("new.npy", points(5, seed=1))
+    cheap = {"weighting": "distance", "n_neighbors": 8, "order": 0, "loss": "squared"}
+    extended = outsample.Extended(Isomap(), outsample.PCAExtension(**cheap))
+    model = {
+        "extension": library(),
+        "extended": extended.fit(X),
+        "judged": outsample.NoveltyDetector(extended).fit(X),
+        "diffusion": outsample.DiffusionMaps(n_components=2).fit(X),
+    }[kind]
+    outsample.save(model, "m.outsample")
+    told = run("place", "m.outsample", "new.npy").stdout.splitlines()
+    assert told[0].startswith("map_1,map_2") and len(told) == 6
+
+
+def test_columns_that_the_answer_has_too_cannot_be_carried(folder):
+    fit("points.csv", "map.csv", "--columns", "a,b,c", "--map-columns", "u,v")
+    write_csv(folder / "again.csv", named(X, "p") | {"u": Y[:, 0]})
+    result = run("place", "m.outsample", "again.csv", "--id", "u", code=3)
+    assert "'u' cannot be carried" in result.stderr
+
+
 def test_every_parameter_of_the_extension_is_an_option():
     signature = inspect.signature(outsample.PCAExtension).parameters
     options = {name: settings for name, settings, _ in PARAMETERS}
@@ -155,6 +182,7 @@ def test_parameters_reach_the_model(folder):
         (["points.csv", "map.csv"], 3, "column 'name': carry it with --id name, or choose"),
         (["points.csv", "map.csv", "--columns", "a,b", "--map-columns", "u,name"], 3,
          "line 2, column 1: 'p0' is no number (column 'name': choose others with --map-columns)"),
+        (["bare.csv", "map.csv"], 3, "column 'column_1': carry it with --id 1, or choose"),
         (["points.csv"], 2, "MAP is missing: give its file"),
         (["points.csv", "map.csv", "--embed", "tsne"], 2, "exclude one another"),
         (["none.csv", "map.csv"], 2, "none.csv: no such file"),
@@ -177,6 +205,7 @@ def test_what_is_wrong_is_one_sentence_with_a_code(folder, words, code, message)
     write_csv(folder / "turned.csv", {"name": names, "u": Y[:, 0]})
     write_csv(folder / "nan.csv", {"a": [1.0, float("nan"), 2.0], "b": ["x", "y", "z"]})
     write_csv(folder / "taken.csv", {"a": X[:, 0], "bound": Y[:, 0], "v": Y[:, 1]})
+    (folder / "bare.csv").write_text("x,1,2\ny,3,4\n")
     (folder / "twice.csv").write_text("a,a,u,v\n1,2,3,4\n")
     result = run("fit", *words, "-o", "m.outsample", code=code)
     last = result.stderr.splitlines()[-1]
@@ -299,6 +328,7 @@ class TestH5ad:
         assert told[1].startswith(f"query0,{kind},0,") and told[30].startswith("query29,")
         run("report", "m.outsample", "query.h5ad", "-o", "page.html")
 
+    @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
     def test_a_copy_with_the_places_in_it(self, cells):
         import h5py
 
@@ -333,6 +363,11 @@ def test_completion_scripts(monkeypatch):
     for shell in ("bash", "zsh", "fish"):
         assert "_OUTSAMPLE_COMPLETE" in run("completion", shell).stdout
     run("completion", "tcsh", code=2)
+    complete = ShellComplete(main, {}, "outsample", "_OUTSAMPLE_COMPLETE")
+    assert [item.value for item in complete.get_completions([], "pl")] == ["place"]
+    assert "--resume" in [item.value for item in complete.get_completions(["place"], "--re")]
+    (file,) = complete.get_completions(["inspect"], "some")
+    assert file.type == "file"
 
 
 def test_ctrl_c_anywhere_is_one_word(folder, monkeypatch):

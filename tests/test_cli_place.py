@@ -269,6 +269,25 @@ class TestInterrupted:
         run("place", "m.outsample", "bad.csv", "-o", "out.csv", "--resume", "--bad-rows", "empty")
         assert (folder / "out.csv").read_text().splitlines()[-1] == "last,left,,,,,,,"
 
+    def test_a_full_disk_is_told_by_the_name_of_the_file(self, folder, monkeypatch):
+        from outsample.files.partial import PartialFile
+
+        class Full(io.BytesIO):
+            def flush(self):
+                raise OSError(28, "No space left on device")
+
+        opened = PartialFile.open
+
+        def full(partial, **options):
+            done = opened(partial, **options)
+            partial._file = Full()
+            return done
+
+        monkeypatch.setattr(PartialFile, "open", full)
+        result = run("place", "m.outsample", "new.csv", "-o", "out.csv", code=1)
+        assert result.stderr.endswith("out.csv.partial: No space left on device\n")
+        assert not list(folder.glob("out*"))
+
     @pytest.mark.skipif(os.name != "posix", reason="signals are sent")
     def test_killed_and_stopped_processes(self, folder):
         X = points(10_000, seed=2)
@@ -427,4 +446,5 @@ def test_three_million_rows_need_no_more_memory_than_some(folder, ending):
         peaks.append(int(done.stderr.splitlines()[-1]) / 1024)
     print(peaks)
     assert peaks[1] < peaks[0] + 100  # megabytes
-    assert sum(len(part.numbers) for part in open_table(f"out{ending}").rows([1])) == 3_000_000
+    out = open_table(f"out{ending}")
+    assert sum(len(part.numbers) for part in out.rows([out.names.index("u")])) == 3_000_000
