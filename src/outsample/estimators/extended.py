@@ -71,6 +71,12 @@ class Extended(
     n_features_in_ : int
         D.
 
+    Notes
+    -----
+    A model file (`save`) keeps the map and the extension, but not the embedding, which may be any
+    code: after `load`, ``transform`` and ``place`` work as before, and ``fit`` asks for another
+    embedding.
+
     See Also
     --------
     PCAExtension : Extend a map that exists already, from points and images.

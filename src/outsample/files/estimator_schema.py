@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from outsample._validation import GENERATORS
-from outsample.estimators.diffusion_maps import DiffusionMaps
+from outsample.estimators.diffusion_maps import LEAST_EIGENVALUE, DiffusionMaps
 from outsample.estimators.extended import Extended, NotKept
 from outsample.estimators.harmonics import GeometricHarmonics
 from outsample.estimators.multiscale import MultiscaleExtension
@@ -21,12 +21,15 @@ from outsample.estimators.pca_parameters import given_parameters
 from outsample.estimators.pyramids import Candidate, LaplacianPyramids
 from outsample.files import kinds
 from outsample.files.kinds import (
+    LARGEST_SCORE,
     Kind,
     Misfit,
     Scope,
     any_float,
     array,
+    densities,
     flag,
+    images,
     listed,
     one_of,
     optional,
@@ -47,7 +50,8 @@ from outsample.placers.map_model import MapModel
 from outsample.placers.trials import LeftOut, Trial
 
 MOST_TRIALS, MOST_LEVELS = 4096, 4096
-ABSENT = object()
+# Learnt only if there was something to learn.
+OPTIONAL = {"feature_names_in_", "_sklearn_output_config"}
 
 MAPS = (
     PCAExtension, NystroemExtension, GeometricHarmonics, LaplacianPyramids, MultiscaleExtension,
@@ -60,16 +64,6 @@ def parameter(value: Any, scope: Scope) -> None:
     if value is None or isinstance(value, bool | int | float | str | np.generic):
         return
     is_a(*WEIGHTINGS, *PLACERS)(value, scope)
-
-
-def maybe(kind: Kind) -> Kind:
-    """Of a kind, or not there at all."""
-
-    def check(value: Any, scope: Scope) -> None:
-        if value is not ABSENT:
-            kind(value, scope)
-
-    return check
 
 
 def output_config(value: Any, scope: Scope) -> None:
@@ -88,9 +82,9 @@ def is_sparse(value: Any, scope: Scope) -> None:
 
 seen = {
     "n_features_in_": size("D"),
-    "feature_names_in_": maybe(kinds.words),
+    "feature_names_in_": kinds.words,
     "_fitted_sparse": is_sparse,
-    "_sklearn_output_config": maybe(output_config),
+    "_sklearn_output_config": output_config,
 }
 image = {
     **seen,
@@ -106,7 +100,7 @@ expansion = {
     "bandwidth_": any_float,
     "eigenvalues_": array("e"),
     "n_components_": size("e"),
-    "coefficients_": array("n", "d"),
+    "coefficients_": images("n", "d"),
     "condition_": any_float,
 }
 levels = {"inner_scales_": array("l", least=0, above=True), "errors_": array("l", least=0)}
@@ -114,35 +108,35 @@ levels = {"inner_scales_": array("l", least=0, above=True), "errors_": array("l"
 LEARNT: dict[type, dict[str, Kind]] = {
     PCAExtension: {
         **image,
-        "embedding_": array("n", "d"),
+        "embedding_": images("n", "d"),
         "distinct_": is_a(Distinct),
         "model_": is_a(MapModel),
         "selection_": listed(is_a(Trial), MOST_TRIALS),
         "left_out_": is_a(LeftOut),
         "loo_error_": any_float,
     },
-    NystroemExtension: {**expansion, "weights_": array("n", least=0)},
+    NystroemExtension: {**expansion, "weights_": densities("n")},
     GeometricHarmonics: expansion,
     LaplacianPyramids: {
         **units,
         **levels,
         "selection_": listed(is_a(Candidate), MOST_TRIALS),
         "scales_": array("l", least=0, most=np.inf),
-        "residuals_": array("l", "n", "d"),
+        "residuals_": images("l", "n", "d"),
     },
     MultiscaleExtension: {
         **units,
         **levels,
         "scales_": array("l", least=0, most=np.inf),
         "sampled_": listed(rows_of(None, below="n"), MOST_LEVELS),
-        "coefficients_": listed(array(None, "d"), MOST_LEVELS),
+        "coefficients_": listed(images(None, "d"), MOST_LEVELS),
     },
     DiffusionMaps: {
         **seen,
         "n_components_": size("c"),
-        "embedding_": array("n", "c"),
-        "eigenvalues_": array("c"),
-        "spectrum_": array(None),
+        "embedding_": images("n", "c"),
+        "eigenvalues_": array("c", least=0, most=2),
+        "spectrum_": array(None, least=0, most=2),
         "unit_": is_a(PointUnit),
         "walk_": is_a(*WALKS),
         "bandwidth_": any_float,
@@ -164,8 +158,8 @@ LEARNT: dict[type, dict[str, Kind]] = {
         "metric_": one_of("euclidean", "cosine"),
         "distinct_": is_a(Distinct),
         "model_": is_a(NoveltyModel),
-        "scores_": array(None, rising=True),
-        "offset_": real(),
+        "scores_": array(None, least=-LARGEST_SCORE, most=LARGEST_SCORE, rising=True),
+        "offset_": real(-LARGEST_SCORE, LARGEST_SCORE),
     },
 }
 # What an estimator may hold as a parameter, where it is an estimator.
@@ -209,21 +203,35 @@ def estimator_parts(model: BaseEstimator) -> dict[str, Any]:
     return parts
 
 
-def estimator_fits(model: BaseEstimator, scope: Scope) -> None:
-    """Refuse an estimator whose parameters or learnt state do not fit."""
-    cls, held = type(model), vars(model)
-    names, learnt = set(parameters_of(cls)), LEARNT[cls]
-    for name in names:
-        value = held.get(name, ABSENT)
+def are_all_learnt(cls: type, names: set[str]) -> None:
+    """Refuse what an estimator cannot have learnt, and what it lacks."""
+    wrong = names - set(LEARNT[cls]) | set(LEARNT[cls]) - names - OPTIONAL
+    if wrong:
+        raise Misfit(f".{min(wrong)} is unknown or missing")
+
+
+def parameters_fit(cls: type, given: dict[str, Any]) -> None:
+    """Refuse parameters that are not those of an estimator, or that none can have."""
+    wrong = set(given) ^ set(parameters_of(cls))
+    if wrong:
+        raise Misfit(f".{min(wrong)} is unknown or missing")
+    for name, value in given.items():
         is_held = isinstance(value, BaseEstimator | NotKept)
         kind = is_a(*HOLDS.get((cls, name), ())) if is_held else parameter
         part_fits(name, kind, value, Scope())
+
+
+def estimator_fits(model: BaseEstimator, scope: Scope) -> None:
+    """Refuse an estimator whose parameters or learnt state do not fit."""
+    cls, held = type(model), vars(model)
+    names = set(parameters_of(cls))
+    parameters_fit(cls, {name: held[name] for name in names & set(held)})
     if set(held) == names:
         return
-    if not set(held) <= names | set(learnt):
-        raise Misfit(f".{min(set(held) - names - set(learnt))} is unknown")
-    for name, kind in learnt.items():
-        part_fits(name, kind, held.get(name, ABSENT), scope)
+    are_all_learnt(cls, set(held) - names)
+    for name, kind in LEARNT[cls].items():
+        if name in held:
+            part_fits(name, kind, held[name], scope)
     if cls in STATES:
         STATES[cls](model, scope)
     if cls is not Extended:  # which has no parameters but estimators
@@ -254,6 +262,9 @@ def _multiscale(model: MultiscaleExtension, scope: Scope) -> None:
 
 
 def _diffusion(model: DiffusionMaps, scope: Scope) -> None:
+    values = model.eigenvalues_
+    if ((values > 0) & (values <= LEAST_EIGENVALUE)).any():
+        raise Misfit(".eigenvalues_ are too small to be extended")
     if isinstance(model.walk_, FixedWalk):
         scope.agree("m", scope.size("n"))
 

@@ -16,6 +16,8 @@ from scipy import sparse
 from outsample._validation import LARGEST_VALUE
 
 LARGEST = float(np.finfo(np.float64).max)
+# Logarithms of lengths, in units of how far they scatter, stay far below this.
+LARGEST_SCORE = 1e9
 MOST_THREADS = 1024
 # Rows looked at together.
 CHUNK_ROWS = 2**16
@@ -89,12 +91,26 @@ def size(letter: str) -> Kind:
 
 
 def real(least: float = -LARGEST, most: float = LARGEST, *, above: bool = False) -> Kind:
-    """Floats from ``least`` (or only above it) to ``most``."""
+    """Floats from ``least`` (or only above it) to ``most``: kernels are compiled for those."""
 
     def check(value: Any, scope: Scope) -> None:
-        is_number = isinstance(value, float | int | np.floating) and not isinstance(value, bool)
-        if not is_number or not least <= value <= most or (above and value == least):
+        is_float = type(value) in (float, np.float64)
+        if not is_float or not least <= value <= most or (above and value == least):
+            raise Misfit(f"is {shown(value)}, but must be a float in its range")
+
+    return check
+
+
+def setting(least: float, most: float, *, above: bool = False) -> Kind:
+    """Numbers as users give them, whole ones and NumPy's among them."""
+
+    def check(value: Any, scope: Scope) -> None:
+        is_number = isinstance(value, float | int | np.floating | np.integer)
+        value = value.item() if isinstance(value, np.generic) else value
+        if not is_number or isinstance(value, bool) or not least <= value <= most:
             raise Misfit(f"is {shown(value)}, but must be a number in its range")
+        if above and value == least:
+            raise Misfit(f"is {shown(value)}, but must be above that")
 
     return check
 
@@ -209,6 +225,16 @@ def chunks(value: np.ndarray) -> Iterable[np.ndarray]:
     return (flat[at : at + CHUNK_ROWS] for at in range(0, len(flat), CHUNK_ROWS))
 
 
+def images(*sides: str | int | None) -> Kind:
+    """Images, or coefficients from which they are summed."""
+    return array(*sides, least=-LARGEST_VALUE, most=LARGEST_VALUE)
+
+
+def densities(letter: str) -> Kind:
+    """Weights by the density of points: powers of sums of kernels."""
+    return array(letter, least=1e-200, most=1e200)
+
+
 def rows_of(*sides: str | int | None, below: str) -> Kind:
     """Arrays of row numbers, from 0 to below a letter."""
     return array(*sides, dtype=np.int64, least=0, most=below)
@@ -216,8 +242,7 @@ def rows_of(*sides: str | int | None, below: str) -> Kind:
 
 def points(rows: str) -> Kind:
     """Points (rows, D) as kernels take them, dense or sparse."""
-    dense = array(rows, "D", least=-LARGEST_VALUE, most=LARGEST_VALUE)
-    entries = array(None, least=-LARGEST_VALUE, most=LARGEST_VALUE)
+    dense, entries = images(rows, "D"), images(None)
 
     def check(value: Any, scope: Scope) -> None:
         scope.agree_sparse(sparse.issparse(value))

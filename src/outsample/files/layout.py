@@ -157,10 +157,10 @@ def read_header(path: str | os.PathLike[str], stream: BinaryIO, check: Any) -> H
         raise damaged(path, f"it ends within its header, after {size} bytes")
     try:
         header = parsed(raw.decode())
-        texts = header.pop(METADATA, None)
+        texts: Any = header.pop(METADATA, None) if isinstance(header, dict) else None
         if not _is_texts(texts):
             raise ValueError("it has no texts")
-    except (ValueError, RecursionError, AttributeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ModelFileError(
             f"{path}: is no model of outsample's, or its header is damaged ({error})."
         ) from None

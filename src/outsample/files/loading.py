@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import RLock
 from typing import Any
 
 from sklearn.base import clone
 
-from outsample.files.estimator_schema import CLASSES, ESTIMATORS, bare, parameters_of
+from outsample.files.estimator_schema import (
+    CLASSES,
+    ESTIMATORS,
+    are_all_learnt,
+    bare,
+    parameters_fit,
+)
 from outsample.files.kinds import Misfit, Scope
 from outsample.files.layout import Mapped, ModelFileError, damaged, parsed
 from outsample.files.schema import fits
@@ -22,10 +30,13 @@ def loaded(mapped: Mapped, at_once: bool) -> Any:
         if cls not in ESTIMATORS:
             raise ValueError(f"it holds a {name[:60]!r}, which is no estimator of this version")
         given = _decoded(mapped, "parameters")
-        if set(given) != set(parameters_of(cls)):
-            raise ValueError(f"its parameters are not those of a {name}")
-    if not at_once:
-        return unread(cls, given, mapped)
+        parameters_fit(cls, given)
+        if not at_once:
+            told = _described(mapped, "learnt")[1]
+            are_all_learnt(cls, set(told))
+            if type(told["n_features_in_"]) is not int:
+                raise ValueError("it does not tell how many columns it takes")
+            return unread(cls, given, told, mapped)
     return bare(cls, given | learnt(cls, given, mapped))
 
 
@@ -36,47 +47,46 @@ def learnt(cls: type, given: dict[str, Any], mapped: Mapped) -> dict[str, Any]:
         state = _decoded(mapped, "learnt")
         if set(state) & set(given) or "n_features_in_" not in state:
             raise ValueError("it holds no fitted estimator")
-        try:
-            fits(bare(cls, given | state), Scope())
-        except Misfit as misfit:
-            raise ValueError(f"{cls.__name__}{misfit}") from None
+        fits(bare(cls, given | state), Scope())
     return state
 
 
 def _decoded(mapped: Mapped, text: str) -> dict[str, Any]:
+    objects, parts = _described(mapped, text)
+    decoder = Decoder(mapped.array, CLASSES)
+    decoder.build(objects)
+    return {name: decoder.value(value) for name, value in parts.items()}
+
+
+def _described(mapped: Mapped, text: str) -> tuple[Any, dict[str, Any]]:
+    """Objects as they are listed, and the parts of the estimator."""
     told = parsed(mapped.header.texts[text])
     if not isinstance(told, list) or len(told) != 2 or not isinstance(told[1], dict):
         raise ValueError("its model is not described")
-    decoder = Decoder(mapped.array, CLASSES)
-    decoder.build(told[0])
-    return {name: decoder.value(value) for name, value in told[1].items()}
+    return told[0], told[1]
 
 
-class _told:
-    """Turns whatever goes wrong with what a file says into an error that names the file."""
-
-    def __init__(self, mapped: Mapped) -> None:
-        self.path = mapped.header.path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, KeyError):
-            raise damaged(self.path, f"it has no {error}") from None
-        if isinstance(error, ModelFileError) or not isinstance(
-            error, ValueError | TypeError | RecursionError | OverflowError | MemoryError
-        ):
-            return
-        raise damaged(self.path, str(error)) from None
+@contextmanager
+def _told(mapped: Mapped) -> Iterator[None]:
+    """Whatever goes wrong with what a file says, as an error that names the file."""
+    path = mapped.header.path
+    try:
+        yield
+    except ModelFileError:
+        raise
+    except KeyError as error:
+        raise damaged(path, f"it has no {error}") from None
+    except Misfit as misfit:
+        raise damaged(path, f"{mapped.header.texts['class']}{misfit}") from None
+    except (ValueError, TypeError, RecursionError, OverflowError) as error:
+        raise damaged(path, str(error)) from None
 
 
-def unread(cls: type, given: dict[str, Any], mapped: Mapped) -> Any:
+def unread(cls: type, given: dict[str, Any], told: dict[str, Any], mapped: Mapped) -> Any:
     """Estimator whose learnt state is still in the file: read, verified, when first asked for.
 
     It is of a class of its own until then, so that estimators know nothing of files.
     """
-    told = parsed(mapped.header.texts["learnt"])[1]
     waiting = {name for name in told if name != "n_features_in_"}
     lock = RLock()
 
@@ -84,7 +94,7 @@ def unread(cls: type, given: dict[str, Any], mapped: Mapped) -> Any:
         with lock:
             if type(model) is not cls:
                 vars(model).update(learnt(cls, given, mapped))
-                model.__class__ = cls
+                object.__setattr__(model, "__class__", cls)
 
     class Unread(cls):
         def __getattr__(self, name: str) -> Any:

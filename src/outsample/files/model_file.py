@@ -39,6 +39,8 @@ class ModelInfo(NamedTuple):
         Its parameters, as they are printed.
     n_points, n_features : int
         Rows it learnt from, and their columns.
+    n_coordinates : int or None
+        Columns of the map; None if there is no map.
     feature_names, map_names : list of str or None
         Names of the columns of X and of the map.
     columns : list of str
@@ -57,6 +59,7 @@ class ModelInfo(NamedTuple):
     parameters: dict[str, str]
     n_points: int
     n_features: int
+    n_coordinates: int | None
     feature_names: list[str] | None
     map_names: list[str] | None
     columns: list[str]
@@ -189,15 +192,15 @@ def describe(path: str | os.PathLike[str]) -> ModelInfo:
         }
         info = ModelInfo(
             VERSION, header.texts["package_version"], header.texts["class"], told["parameters"],
-            told["n_points"], told["n_features"], names["feature_names"], names["map_names"],
-            columns,
+            told["n_points"], told["n_features"], told["n_coordinates"], names["feature_names"],
+            names["map_names"], columns,
             [
                 (name, str(entry.dtype), entry.shape, entry.stop - entry.start)
                 for name, entry in header.entries.items()
             ],
             header.file_bytes, told["notes"],
         )  # fmt: skip
-        numbers = info.n_points, info.n_features
+        numbers = info.n_points, info.n_features, info.n_coordinates or 0
         texts = [*info.columns, *info.parameters, *info.parameters.values(), *info.notes]
         if not all(type(number) is int for number in numbers):
             raise ValueError("it does not tell its size")

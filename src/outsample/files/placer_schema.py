@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from outsample._validation import LARGEST_VALUE
 from outsample.files.kinds import (
     Misfit,
     Scope,
     array,
+    densities,
+    images,
     jobs,
     listed,
     one_of,
     points,
     real,
+    setting,
     whole,
 )  # fmt: skip
 from outsample.files.schema import FIELDS, LAWS, dense, is_a, not_negative, positive
@@ -21,19 +25,21 @@ from outsample.records import Frames
 
 # Parts of a blend, at most.
 MOST_PARTS = 64
+curvature = real(0, LARGEST_VALUE, above=True)
+length = setting(0, LARGEST_VALUE, above=True)
 
 FIELDS |= {
-    weighting.InverseDistance: {"power": real(0, 1000, above=True)},
-    weighting.GaussianDistance: {"length": positive},
+    weighting.InverseDistance: {"power": setting(0, 1000, above=True)},
+    weighting.GaussianDistance: {"length": length},
     tangent.Tangent: {},
     tangent.LocalTangent: {},
     tangent.SplitTangent: {},
     kriging.Correlated: {
-        "covariance": one_of(*kriging.KINDS), "length": positive, "nugget": not_negative,
+        "covariance": one_of(*kriging.KINDS), "length": length, "nugget": setting(0, 1e300),
     },
     kriging.GaussianProcess: {"weighting": is_a(kriging.Correlated)},
-    diffusion.Diffusion: {"length": positive, "ridge": real(0, 1)},
-    neighbor_loss.NeighborLoss: {"perplexity": real(0, 1e9, above=True), "length": positive},
+    diffusion.Diffusion: {"length": length, "ridge": setting(0, 1)},
+    neighbor_loss.NeighborLoss: {"perplexity": setting(0, 1e9, above=True), "length": length},
 }  # fmt: skip
 WEIGHTINGS = (
     weighting.InverseDistance, weighting.GaussianDistance, tangent.Tangent, tangent.LocalTangent,
@@ -51,18 +57,18 @@ SINGLE = (
 )  # fmt: skip
 FIELDS[blend.Blend] = {
     "parts": listed(is_a(*SINGLE), MOST_PARTS, tuple, 1),
-    "shares": listed(real(0, 1, above=True), MOST_PARTS, tuple, 1),
+    "shares": listed(setting(0, 1, above=True), MOST_PARTS, tuple, 1),
 }
 PLACERS = (*SINGLE, blend.Blend)
 
 # Fitted weightings and placers.
-learnt = {"X": points("m"), "Y": array("m", "d"), "n_jobs": jobs}
+learnt = {"X": points("m"), "Y": images("m", "d"), "n_jobs": jobs}
 FIELDS |= {
-    weighting.FittedPower: {**learnt, "power": real(0, 1000, above=True)},
-    weighting.FittedGaussian: {**learnt, "length": positive},
-    tangent.FittedTangent: {**learnt, "curvature": positive},
-    tangent.FittedLocalTangent: {**learnt, "curvature": positive, "frames": is_a(Frames)},
-    tangent.FittedSplitTangent: {**learnt, "curvature": positive, "tangent_dim": whole(1, "d")},
+    weighting.FittedPower: {**learnt, "power": setting(0, 1000, above=True)},
+    weighting.FittedGaussian: {**learnt, "length": length},
+    tangent.FittedTangent: {**learnt, "curvature": curvature},
+    tangent.FittedLocalTangent: {**learnt, "curvature": curvature, "frames": is_a(Frames)},
+    tangent.FittedSplitTangent: {**learnt, "curvature": curvature, "tangent_dim": whole(1, "d")},
     kriging.FittedKriging: {**learnt, "settings": is_a(kriging.Correlated)},
 }
 FITTED_WEIGHTINGS = {
@@ -73,7 +79,7 @@ FITTED_WEIGHTINGS = {
     tangent.SplitTangent: tangent.FittedSplitTangent,
     kriging.Correlated: kriging.FittedKriging,
 }
-over_all = {**learnt, "left_out": array(None, "d"), "unit": positive}
+over_all = {**learnt, "left_out": images(None, "d"), "unit": positive}
 FIELDS |= {
     local.FittedLocal: {
         "weighting": is_a(*FITTED_WEIGHTINGS.values()),
@@ -83,21 +89,21 @@ FIELDS |= {
     kriging.FittedProcess: {
         **over_all,
         "placer": is_a(kriging.GaussianProcess),
-        "mean": array("d"),
-        "coefficients": array("m", "d"),
+        "mean": images("d"),
+        "coefficients": images("m", "d"),
     },
     diffusion.FittedDiffusion: {
         **over_all,
         "placer": is_a(diffusion.Diffusion),
-        "inverse_densities": array("m", least=0, above=True),
-        "lift": array("m", "d"),
-        "center": array("d"),
+        "inverse_densities": densities("m"),
+        "lift": images("m", "d"),
+        "center": images("d"),
         "reach": not_negative,
     },
     neighbor_loss.FittedNeighborLoss: {
         **learnt,
         "placer": is_a(neighbor_loss.NeighborLoss),
-        "Z": array("m", "d"),
+        "Z": images("m", "d"),
         "unit": positive,
         "crowd": array("m", least=0),
     },

@@ -26,6 +26,7 @@ def texts_and_arrays(
     model: Any, columns: Mapping[str, Any], map_names: Sequence[str] | None
 ) -> tuple[dict[str, str], Arrays]:
     """Texts that a file has of a model, and its arrays, each once."""
+    getattr(model, "_fitted_sparse", None)  # reads what may still be in a file
     cls = type(model)
     if cls not in ESTIMATORS:
         known = ", ".join(one.__name__ for one in ESTIMATORS)
@@ -56,7 +57,7 @@ def texts_and_arrays(
         "class": cls.__name__,
         "parameters": json.dumps([given.objects, held[given]]),
         "learnt": json.dumps([learnt.objects, held[learnt]]),
-        "columns": json.dumps(_columns(columns, arrays, model)),
+        "columns": json.dumps(_columns(columns, _rows(model, n, columns), arrays)),
     }
     names_in = parts.get("feature_names_in_")
     summary = {
@@ -93,6 +94,14 @@ def _notes(model: Any) -> list[str]:
     return sorted(found)
 
 
+def _rows(model: Any, n: int, columns: Mapping[str, Any]) -> int:
+    """Rows that were fitted; a detector that split them knows the last one it learnt from only."""
+    if getattr(model, "calibration", None) != "split":
+        return n
+    given = min((len(values) for values in columns.values()), default=0)
+    return max(given, int(model.training_rows_.max()) + 1)
+
+
 def _map_names(map_names: Sequence[str], d: int | None, arrays: Arrays) -> str:
     names = list(map_names)
     if not all(isinstance(name, str) for name in names) or (d is not None and len(names) != d):
@@ -100,10 +109,9 @@ def _map_names(map_names: Sequence[str], d: int | None, arrays: Arrays) -> str:
     return arrays.add("map_names", np.array(names, dtype=object))["words"]
 
 
-def _columns(columns: Mapping[str, Any], arrays: Arrays, model: Any) -> list[list[str]]:
+def _columns(columns: Mapping[str, Any], n: int, arrays: Arrays) -> list[list[str]]:
     """Columns by name: whether they are words, and their array."""
     found: list[list[str]] = []
-    rows: set[int] = set()
     for at, (name, given) in enumerate(columns.items()):
         values = np.asarray(given)
         if values.dtype.kind == "T" or type(values.dtype).__name__ == "StringDType":
@@ -115,9 +123,8 @@ def _columns(columns: Mapping[str, Any], arrays: Arrays, model: Any) -> list[lis
             )
         if values.dtype.kind == "O" and not all(isinstance(word, str) for word in values):
             raise ValueError(f"columns[{name!r}] holds objects that are neither numbers nor texts.")
-        rows.add(len(values))
+        if len(values) != n:
+            raise ValueError(f"columns[{name!r}] has {len(values)} rows, but {n} were fitted.")
         ((kind, array),) = arrays.add(f"columns.{at}", np.ascontiguousarray(values)).items()
         found.append([name, kind, array])
-    if len(rows) > 1:
-        raise ValueError(f"columns have {sorted(rows)} rows, but must all have the training rows'.")
     return found

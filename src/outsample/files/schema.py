@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from outsample._validation import LARGEST_VALUE
 from outsample.estimators.extended import NotKept
 from outsample.estimators.pyramids import Candidate
 from outsample.files import kinds
@@ -27,6 +28,7 @@ from outsample.files.kinds import (
     points,
     real,
     rows_of,
+    setting,
     whole,
 )  # fmt: skip
 from outsample.kernel.bandwidth import Choice
@@ -75,7 +77,7 @@ def part_fits(name: str, kind: Kind, value: Any, scope: Scope) -> None:
 
 positive = real(0, above=True)
 not_negative = real(0)
-scale = real(2.0**-1022, 2.0**1022)
+scale = real(2.0**-1000, 2.0**1000)
 
 FIELDS |= {
     NotKept: {"words": kinds.text},
@@ -92,14 +94,20 @@ FIELDS |= {
         "tangent_radius": optional(positive),
         "least_framed": whole(1, "m"),
     },
-    Frames: {"axes": array("m", "d", "d"), "spread": array("m", "d", least=0)},
+    Frames: {
+        "axes": array("m", "d", "d", least=-1.001, most=1.001),
+        "spread": array("m", "d", least=0, most=LARGEST_VALUE),
+    },
     PointUnit: {"scale": scale},
-    MapUnit: {"center": array("d"), "scale": scale},
+    MapUnit: {"center": kinds.images("d"), "scale": scale},
     Choice: {"bandwidth": any_float, "error": any_float},
     Candidate: {
-        "initial_scale": any_float, "ratio": positive, "levels": whole(), "error": any_float,
+        "initial_scale": any_float,
+        "ratio": setting(1, 1e300),
+        "levels": whole(),
+        "error": any_float,
     },
-}  # fmt: skip
+}
 
 
 def counts_fit(value: Any, scope: Scope) -> None:
@@ -117,6 +125,8 @@ def dense(scope: Scope, what: str) -> None:
 
 def _distinct(value: Distinct, scope: Scope) -> None:
     counts_fit(value, scope)
+    if scope.size("m") < 2:
+        raise Misfit(".rows are fewer than two")
     if value.groups.max() >= scope.size("m"):
         raise Misfit(".groups are beyond the distinct points")
 

@@ -255,7 +255,8 @@ def _scalar(name: Any, value: Any) -> Any:
     if name not in SCALARS or not isinstance(value, int | float | bool):
         raise ValueError("a number is of no type that is known")
     try:
-        return np.dtype(name).type(value)
+        with np.errstate(over="ignore"):
+            return np.dtype(name).type(value)
     except (OverflowError, ValueError):
         raise ValueError(f"{value!r} is no {name}") from None
 

@@ -6,10 +6,14 @@ import numpy as np
 
 from outsample.estimators.novelty_model import NoveltyModel
 from outsample.files.kinds import (
+    LARGEST_SCORE,
+    Kind,
     Misfit,
     Scope,
     any_float,
     array,
+    densities,
+    images,
     jobs,
     one_of,
     optional,
@@ -35,6 +39,14 @@ from outsample.trust.error_scale import ErrorScale
 from outsample.trust.judge import Judge
 
 by_point = array("m", least=0)
+score = real(-LARGEST_SCORE, LARGEST_SCORE)
+
+
+def scores(letter: str) -> Kind:
+    """Abnormalities, and the logarithms that they are made of."""
+    return array(letter, least=-LARGEST_SCORE, most=LARGEST_SCORE)
+
+
 FIELDS |= {
     ErrorScale: {"cuts": array(5, None, most=np.inf), "values": array(5, None)},
     ErrorBars: {
@@ -51,7 +63,7 @@ FIELDS |= {
     },
     Judge: {
         "X": points("m"),
-        "Y": array("m", "d"),
+        "Y": images("m", "d"),
         "error_bars": is_a(ErrorBars),
         "lipschitz": not_negative,
         "manifold_dim": whole(0, "D"),
@@ -68,23 +80,23 @@ FIELDS |= {
     LeftOut: {
         "rows": rows_of("s", below="m"),
         "near": one_of(None),
-        "coordinates": array("s", "d"),
+        "coordinates": images("s", "d"),
     },
     Distances: {"nearest_distance": by_point, "plane_distance": by_point, "width": by_point},
-    Tail: {"start": real(), "spread": positive},
+    Tail: {"start": score, "spread": real(1e-9, LARGEST_SCORE)},
     TrainingScores: {
         "distances": is_a(Distances),
         "counts": array("m", dtype=np.int64, least=1),
-        "widths": array("m"),
+        "widths": scores("m"),
         "relative_distance": by_point,
-        "scores": array("n"),
+        "scores": scores("n"),
         "unit": positive,
         "farthest": positive,
         "tails": pair(is_a(Tail), is_a(Tail)),
-        "middle": real(),
-        "highest": real(),
+        "middle": score,
+        "highest": score,
         "radius": real(0, np.inf, above=True),
-        "full_ball": real(),
+        "full_ball": score,
     },
     NoveltyModel: {
         "index": is_a(NeighborIndex),
@@ -100,15 +112,15 @@ FIELDS |= {
         "scales": by_point,
         "typical": positive,
         "dimension": positive,
-        "weights": by_point,
-        "unit": positive,
+        "weights": densities("m"),
+        "unit": real(1e-3, 1e3),
         "n_parts": whole(1, "m"),
         "n_jobs": jobs,
     },
     FixedWalk: {
         "points": points("m"),
         "epsilon": positive,
-        "weights": by_point,
+        "weights": densities("m"),
         "index": optional(is_a(NeighborIndex)),
         "reach": array(None, least=0),
         "k": optional(whole(1, "m")),

@@ -27,6 +27,8 @@ from outsample.records import Neighbors
 SCAN_ROWS = 4
 # Squares of normalised distances below this have lost digits in the search library.
 VERY_NEAR = 1e-140
+# Largest entries within two to this power, or minus it, are searched as they are.
+PLAIN = 64
 # Up to this many columns a k-d tree is the better choice without a trial.
 TREE_COLUMNS = 10
 TRIAL_ROWS = 128
@@ -63,9 +65,10 @@ class NeighborIndex:
         self.rows = kernel_rows(self.X)
         self.n_jobs = n_jobs
         largest = largest_entry(self.X)
-        # A power of two scales without rounding.
-        self.scale = float(2.0 ** min(-np.frexp(largest)[1], 1000)) if largest > 0 else 1.0
-        self.kind = self._fastest(self.X * self.scale) if kind == "auto" else kind
+        # A power of two scales without rounding; sizes that need none need no second copy.
+        exponent = int(np.frexp(largest)[1])
+        self.scale = float(2.0 ** min(-exponent, 1000)) if abs(exponent) > PLAIN else 1.0
+        self.kind = self._fastest(self._normalised()) if kind == "auto" else kind
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what cannot be made again from the points: a backend holds them once more."""
@@ -84,8 +87,12 @@ class NeighborIndex:
         if self._built is None:
             with _BUILDING:
                 if self._built is None:
-                    self._built = INDEXES[self.kind](self.X * self.scale)
+                    self._built = INDEXES[self.kind](self._normalised())
         return self._built
+
+    def _normalised(self) -> Points:
+        """Points whose squares cannot overflow: the points themselves, or a copy."""
+        return self.X if self.scale == 1 else self.X * self.scale
 
     def _fastest(self, normalised: Points) -> str:
         """Name the quicker backend, by rule or by a trial on a few training rows."""
