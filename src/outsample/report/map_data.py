@@ -5,6 +5,7 @@ Everything that users give is checked here, once, with words that say what is wr
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -81,7 +82,7 @@ def collect(
         float(map_size(Y)),
         float(core.level),
         [Race(str(t.placer), float(t.error), t.n_rows, t.seconds) for t in core.selection_],
-        str(core.weighting_),
+        _in_use(core),
         rows,
     )
 
@@ -93,10 +94,16 @@ def left_out_errors(core: Any, n: int) -> np.ndarray:
     """
     tried = np.full(len(core.distinct_.rows), np.nan)
     images = core.distinct_.means(np.asarray(core.embedding_))
-    apart = core.left_out_.coordinates - images[core.left_out_.rows]
-    tried[core.left_out_.rows] = np.linalg.norm(apart, axis=1)
+    unit = map_size(images) or 1.0  # squares of a large map would overflow
+    apart = (core.left_out_.coordinates - images[core.left_out_.rows]) / unit
+    tried[core.left_out_.rows] = np.linalg.norm(apart, axis=1) * unit
     errors = tried[core.distinct_.groups]
     return errors if len(errors) == n else np.full(n, np.nan)
+
+
+def _in_use(core: Any) -> str:
+    """Say how the model places points, in the words of the race."""
+    return str(core.model_.fitted.placer)
 
 
 def _fitted_map(model: Any) -> tuple[Any, np.ndarray | None]:
@@ -144,7 +151,7 @@ def _column(where: str, values: Any, n: int) -> np.ndarray:
         raise ValueError(f"{where} has shape {array.shape}, but must hold one value for {n} rows.")
     if array.dtype.kind == "f":
         return array.astype(np.float64)
-    if array.dtype.kind in "iu":
+    if array.dtype.kind in "iuU":
         return array
     if array.dtype.kind == "b":
         return np.where(array, "yes", "no")
@@ -188,13 +195,25 @@ def _placed(placed: Mapping[str, Any], names: list[str], rows: np.ndarray) -> Po
             continue
         column = _column(where, given, q)
         columns[str(name)] = _numbers(where, column) if name in MEASURED else column
-    near = None
-    if NEIGHBORS in placed:
-        near = _neighbors(placed[NEIGHBORS], q, rows)
-    apart = None
-    if near is not None and DISTANCES in placed:
-        apart = _ragged(f"placed[{DISTANCES!r}]", placed[DISTANCES], q, near.shape[1])
+    if NEIGHBORS not in placed:
+        return PointSet(coordinates, columns)
+    told, far = _split(placed[NEIGHBORS], placed.get(DISTANCES))
+    near = _neighbors(told, q, rows)
+    if far is None:
+        return PointSet(coordinates, columns, near)
+    apart = _ragged(f"placed[{DISTANCES!r}]", far, q, near.shape[1])
     return PointSet(coordinates, columns, near, apart)
+
+
+def _split(told: Any, far: Any) -> tuple[Any, Any]:
+    """Take neighbours and distances apart where both are in one column, as a dict or as JSON."""
+    first = next((one for one in told if one is not None and len(np.shape(one)) == 0), None)
+    if isinstance(first, str) and first.lstrip().startswith("{"):
+        told = [json.loads(one) if isinstance(one, str) and one.strip() else {} for one in told]
+    elif not isinstance(first, Mapping):
+        return told, far
+    both = [one if isinstance(one, Mapping) else {} for one in told]
+    return [one.get("ids") for one in both], [one.get("distances") for one in both]
 
 
 def _numbers(where: str, values: np.ndarray) -> np.ndarray:
@@ -207,7 +226,7 @@ def _numbers(where: str, values: np.ndarray) -> np.ndarray:
             numbers[row] = float(word) if word.strip() else np.nan
         return numbers
     except ValueError:
-        said = f"{where} is {values[row]!r} in row {row}, but must be a number."
+        said = f"{where} is {str(values[row])!r} in row {row}, but must be a number."
         raise ValueError(said) from None
 
 
@@ -249,6 +268,4 @@ def _parsed(one: Any) -> list[float]:
         return [] if one is None or one != one else [one]
     if isinstance(one, str):
         return [float(word) for word in re.findall(r"[-+0-9.eE]*\d[-+0-9.eE]*", one)]
-    if isinstance(one, Mapping):  # {"ids": ..., "distances": ...}, as Embedding Atlas has it
-        return [float(value) for value in one["ids"]]
     return [float(value) for value in np.ravel(one)]

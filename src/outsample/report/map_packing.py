@@ -25,6 +25,7 @@ MOST_NEIGHBORS = 5
 MOST_CATEGORIES = 65535
 # Whole numbers with no more values than this are categories too.
 FEW = 24
+UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 class _Packing:
@@ -76,8 +77,13 @@ def shortened(words: str) -> str:
     >>> shortened("a\tb" + 300 * "c")[-4:], len(shortened(300 * "c"))
     ('ccc…', 200)
     """
-    plain = re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", " ", words)
+    plain = UNPRINTABLE.sub(" ", words)
     return plain if len(plain) <= LONGEST_WORDS else plain[: LONGEST_WORDS - 1] + "…"
+
+
+def is_naming(values: np.ndarray) -> bool:
+    """Tell words that hardly repeat, such as ids, from categories."""
+    return len(set(values.tolist())) > min(MOST_CATEGORIES, max(FEW, len(values) // 2))
 
 
 def _frame(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -90,7 +96,8 @@ def _frame(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _points(
     packing: _Packing, points: PointSet, middle: np.ndarray, half: np.ndarray
 ) -> dict[str, Any]:
-    apart = (points.coordinates[:, : len(middle)] - middle) / half
+    with np.errstate(over="ignore"):
+        apart = (points.coordinates[:, : len(middle)] - middle) / half
     told: dict[str, Any] = {
         "count": len(apart),
         "coordinates": [packing.add(_single(column)) for column in apart.T],
@@ -113,15 +120,23 @@ def _column(packing: _Packing, name: str, values: np.ndarray) -> dict[str, Any]:
         if few is None:
             return told | {"kind": "number", "data": packing.add(_narrow(values))}
         words, codes = few
+    elif is_naming(values):
+        return told | {"kind": "text", "words": packing.add_words(_short(values))}
     else:
-        words, codes = np.unique([shortened(one) for one in values.tolist()], return_inverse=True)
-    if len(words) <= min(MOST_CATEGORIES, max(FEW, len(values) // 2)):
-        return told | {
-            "kind": "category",
-            "words": packing.add_words(words.tolist()),
-            "data": packing.add(_whole(codes)),
-        }
-    return told | {"kind": "text", "words": packing.add_words(words[codes].tolist())}
+        words, codes = np.unique(_short(values), return_inverse=True)
+    return told | {
+        "kind": "category",
+        "words": packing.add_words(words.tolist()),
+        "data": packing.add(_whole(codes)),
+    }
+
+
+def _short(values: np.ndarray) -> list[str]:
+    words = values.tolist()
+    # One look at all of them is a tenth of the time of one at each.
+    if values.itemsize <= 4 * LONGEST_WORDS and not UNPRINTABLE.search("".join(words)):
+        return words
+    return [shortened(one) for one in words]
 
 
 def _few_whole(values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
@@ -138,11 +153,11 @@ def _narrow(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind in "iu":
         return _whole(values) if abs(values).max(initial=0) < 2**31 else values.astype(np.float64)
     finite = values[np.isfinite(values)]
-    spread = np.ptp(finite) if len(finite) else 0.0
-    single = _single(finite).astype(np.float64)
-    # A time in seconds, say, has digits that float32 has not.
-    fine = np.isfinite(single).all() and (abs(single - finite).max(initial=0) <= 1e-5 * spread)
-    return _single(values) if fine or not spread else values.astype(np.float64)
+    if not len(finite):
+        return _single(values)
+    spread = finite.max() / 2 - finite.min() / 2
+    lost = abs(_single(finite) - finite).max()  # of a time in seconds, say, it is too much
+    return _single(values) if lost <= 1e-5 * spread else values.astype(np.float64)
 
 
 def _single(values: np.ndarray) -> np.ndarray:

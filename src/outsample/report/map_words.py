@@ -8,11 +8,11 @@ from html import escape
 import numpy as np
 
 from outsample.report.map_data import ERROR, REASON, MapData, PointSet
-from outsample.report.map_packing import shortened
+from outsample.report.map_packing import is_naming, shortened
 from outsample.report.page import Table
 
 STRANGE = 0.01
-MOST_ROWS = 50
+MOST_ROWS, FIRST_ROWS = 50, 15
 MOST_RACERS = 12
 REASONS = {
     "nearest_distance": "far from all training points",
@@ -40,17 +40,17 @@ def figure(value: float, digits: int = 3) -> str:
 def lead(data: MapData) -> str:
     """Say what is shown: how many points, and how many of them are strange."""
     n, d = data.training.coordinates.shape
-    said = f"A map of {figure(n)} training points in {_dimensions(d)}"
+    said = f"A {d}-dimensional map of {figure(n)} training points"
     if data.placed is None:
         return said + ", and how well it places points that it has not seen."
     q = len(data.placed.coordinates)
-    said += f", with {figure(q)} new point{'s' if q > 1 else ''} placed into it."
+    said += f", with {figure(q)} new point{'s' if q > 1 else ''} placed into it"
     p = data.placed.numbers("p_value")
     if p is None:
-        return said
+        return said + "."
     n_strange, expected = _strange(p)
-    verdict = f" {figure(n_strange)} of them {'is' if n_strange == 1 else 'are'} strange at 1 %"
-    return said + verdict + f"; about {figure(expected)} would be by chance alone."
+    verdict = f"{figure(n_strange)} {'is' if n_strange == 1 else 'are'} strange at 1 %"
+    return f"{said}: {verdict}, where chance alone would give about {figure(expected)}."
 
 
 def facts(data: MapData) -> list[tuple[str, str]]:
@@ -61,16 +61,16 @@ def facts(data: MapData) -> list[tuple[str, str]]:
         p, bars = data.placed.numbers("p_value"), data.placed.numbers("error_bar")
         if p is not None:
             n_strange, expected = _strange(p)
-            words = f"strange at 1 % (p ≤ 0.01); expected by chance: {figure(expected)}"
+            words = f"strange at 1\u00a0%; {figure(expected)} expected by chance"
             told.append((figure(n_strange), words))
         if bars is not None and np.isfinite(bars).any():
-            words = f"median error bar: it holds {100 * data.level:g} % of points like the training"
+            words = f"median error bar: {100 * data.level:g}\u00a0% of true places within"
             told.append((figure(float(np.median(bars[np.isfinite(bars)]))), words))
     errors = data.training.columns[ERROR]
     if np.isfinite(errors).any():
         typical = float(np.nanmedian(errors))
         share = 100 * typical / data.size if data.size else math.nan
-        words = f"median leave-one-out error, {share:.2g} % of the map's size"
+        words = f"median leave-one-out error, {share:.2g}\u00a0% of the map's size"
         told.append((figure(typical), words))
     return told
 
@@ -83,7 +83,7 @@ def naming_column(points: PointSet) -> str | None:
             return name
     for name in words:
         values = points.columns[name]
-        if values.dtype.kind == "U" and len(np.unique(values)) > max(24, len(values) // 2):
+        if values.dtype.kind == "U" and is_naming(values):
             return name
     return None
 
@@ -112,7 +112,7 @@ def strangest_table(data: MapData) -> str:
         for at, name in enumerate(head)
     )
     rows = []
-    for i in order[:MOST_ROWS].tolist():
+    for at, i in enumerate(order[:MOST_ROWS].tolist()):
         name = shortened(str(placed.columns[naming][i])) if naming else ""
         row = [f'<td><button type="button"><bdi>{escape(name or f"row {i}")}</bdi></button></td>']
         row += [f"<td>{figure(float(placed.columns[one][i]))}</td>" for one in measured]
@@ -121,11 +121,13 @@ def strangest_table(data: MapData) -> str:
             given = str(placed.columns[REASON][i])
             words.append(REASONS.get(given, given))
         row += [f'<td class="words"><bdi>{escape(shortened(word))}</bdi></td>' for word in words]
-        rows.append(f'<tr data-row="{i}">{"".join(row)}</tr>')
-    body = "\n".join(rows)
+        later = " hidden" if at >= FIRST_ROWS else ""
+        rows.append(f'<tr data-row="{i}"{later}>{"".join(row)}</tr>')
+    body, n_more = "\n".join(rows), len(rows) - FIRST_ROWS
+    more = f'<p class="noprint"><button type="button" id="more-rows">{n_more} more</button></p>'
     return (
         f'<div class="scroll"><table><thead><tr>{cells}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
+        f"<tbody>{body}</tbody></table></div>{more if n_more > 0 else ''}"
     )
 
 
@@ -136,28 +138,28 @@ def race_table(data: MapData) -> Table | None:
     most = max(one.n_rows for one in data.race)
     last = sorted((one for one in data.race if one.n_rows == most), key=lambda one: one.error)
     rows = [
-        (one.name, f"{100 * one.error:.3g} %", figure(one.n_rows), f"{one.seconds:.2g}")
+        (one.name, f"{100 * one.error:.3g} %", figure(one.n_rows), f"{one.seconds:.2f}")
         for one in last[:MOST_RACERS]
     ]
+    count = len(data.race)
+    tried = f"{figure(count)} ways of placing points were" if count > 1 else "One way was"
+    furthest = " These came furthest." if count > len(rows) else ""
     caption = (
-        f"{figure(len(data.race))} ways of placing points were tried on training points, each left "
-        "out of the others; these came furthest. Error: mean distance from the true place, over "
-        "the size of the map."
+        f"{tried} tried on training points, each left out of the others.{furthest} Error: mean "
+        "distance from the true place, over the size of the map."
     )
-    return Table(["way of placing", "error", "points tried", "seconds"], rows, caption)
+    in_use = frozenset(at for at, row in enumerate(rows) if row[0] == data.in_use)
+    return Table(["way of placing", "error", "points tried", "seconds"], rows, caption, in_use)
 
 
 TITLES = {"p_value": "p-value", "error_bar": "error bar"}
 
 
-def _dimensions(d: int) -> str:
-    return "1 dimension" if d == 1 else f"{d} dimensions"
-
-
 def _strange(p: np.ndarray) -> tuple[int, float]:
     """Count points with p <= 0.01, and how many would have that by chance."""
     known = p[np.isfinite(p)]
-    return int((known <= STRANGE).sum()), round(STRANGE * len(known), 1)
+    expected = STRANGE * len(known)
+    return int((known <= STRANGE).sum()), round(expected, 1 if expected < 10 else None)
 
 
 def _strangest_first(placed: PointSet) -> np.ndarray:

@@ -1,11 +1,14 @@
 // What is told about a point: a card beside it, and a sentence for those who do not see.
-const TITLES = { p_value: "p-value", error_bar: "error bar", n_neighbors: "neighbours used",
-  left_out_error: "leave-one-out error", main_reason: "reason" };
+const TITLES = { p_value: "p-value", abnormality: "abnormality", main_reason: "reason",
+  error_bar: "error bar", left_out_error: "leave-one-out error", bound: "bound",
+  n_neighbors: "neighbours" };
 const REASONS = { nearest_distance: "far from all training points",
   plane_distance: "off the surface that its neighbours lie on",
   relative_distance: "far for how dense its neighbourhood is" };
 
-function titled(name) { return TITLES[name] || name; }
+function told(table, name) { return Object.hasOwn(table, name) ? table[name] : name; }
+
+function titled(name) { return told(TITLES, name); }
 
 function nameOf(data, layer, i) {
   const column = layer.named;
@@ -35,41 +38,57 @@ class Card {
     const head = element("p", "card-name", this.box);
     element("bdi", "", head, nameOf(data, layer, i));
     element("span", "", head, fresh ? "new" : "training");
-    const list = element("dl", "", this.box), told = [];
+    const list = element("dl", "", this.box), read = [];
     const add = (name, value, plain) => {
       element("dt", "", list, name);
       element("bdi", "", element("dd", "", list), value);
-      if (plain) told.push(name + " " + value);
+      if (plain) read.push(name + " " + value);
     };
-    let shown = 0;
-    for (const column of layer.columns) {
-      if (column === layer.named || shown++ > 11) continue;
-      const reason = column.name === "main_reason";
-      const value = reason ? REASONS[column.raw(i)] || column.raw(i) : column.shown(i);
+    const known = Object.keys(TITLES), rank = ({ name }) => (known.indexOf(name) + 99) % 99;
+    const columns = layer.columns.filter((column) => column !== layer.named);
+    for (const column of columns.sort((a, b) => rank(a) - rank(b)).slice(0, 12)) {
+      const reason = column.name === "main_reason", bar = column.name === "error_bar";
+      let value = reason ? told(REASONS, column.raw(i)) : column.shown(i);
+      if (bar && column.data[i] > 2 * Math.max(...data.half)) value += ", wider than the map";
       add(titled(column.name), value, Object.hasOwn(TITLES, column.name));
     }
-    data.axes.forEach((name, axis) => {
-      add(name, figure(data.middle[axis] + layer.coordinates[axis][i] * data.half[axis], 4));
-    });
+    add("place", data.axes.map((_, axis) =>
+      figure(data.middle[axis] + layer.coordinates[axis][i] * data.half[axis], 4)).join(" · "));
     const near = view.neighborsOf(layer, i);
     if (near.found.length) {
       add(near.known ? "nearest" : "nearest on the map", near.found.map(({ row, far }) => {
         const label = data.training.label ? " · " + data.training.label.raw(row) : "";
         const apart = Number.isNaN(far) ? "" : " at " + figure(far);
-        return nameOf(data, data.training, row).slice(0, 30) + label + apart;
-      }).join("\n"));
+        return nameOf(data, data.training, row).slice(0, 22) + label + apart;
+      }).join(",\n"));
     }
     this.said.textContent = `${fresh ? "New" : "Training"} point ${nameOf(data, layer, i)}. `
-      + told.join(", ");
+      + read.join(", ");
     this.put(view, under);
   }
 
-  // Beside the point, on the side where there is room.
+  // Beside the point, clear of its circle and of the neighbours that are near it on the map.
   put(view, { layer, i }) {
-    const [px, py] = view.toScreen(layer, i), { offsetWidth: w, offsetHeight: h } = this.box;
-    const left = px + 18 + w < view.wide ? px + 18 : px - 18 - w;
+    const [px, py] = view.toScreen(layer, i), { style } = this.box;
+    const narrow = view.wide < 560;  // a phone: over the half where the point is not
+    this.box.classList.toggle("docked", narrow);
+    if (narrow) {
+      const below = py < view.high / 2;
+      Object.assign(style, { left: "6px", top: below ? "auto" : "6px", bottom: below ? "6px" : "auto" });
+      return;
+    }
+    style.bottom = "auto";
+    const { offsetWidth: w, offsetHeight: h } = this.box;
+    const bar = layer.columns.find((column) => column.name === "error_bar");
+    const around = [-1, 1].map((side) => {
+      const circle = bar ? bar.number(i) / view.unit[0] * view.perUnit : 0;
+      const near = view.neighborsOf(layer, i).found
+        .map(({ row }) => side * (view.toScreen(view.data.training, row)[0] - px));
+      return Math.max(10, ...[circle, ...near].filter((far) => far < 150)) + 12;
+    });
+    const left = px + around[1] + w < view.wide - 6 ? px + around[1] : px - around[0] - w;
     const inside = (v, size, all) => Math.max(6, Math.min(v, all - size - 6));
-    this.box.style.left = inside(left, w, view.wide) + "px";
-    this.box.style.top = inside(py - h / 2, h, view.high) + "px";
+    style.left = inside(left, w, view.wide) + "px";
+    style.top = inside(py - h / 2, h, view.high) + "px";
   }
 }

@@ -4,7 +4,7 @@ class Choice {
     this.view = view;
     this.tell = tell;
     this.range = [0, 1];
-    this.training = true;
+    this.kinds = { training: true, new: true };
     this.chosen = null;  // by layer, 1 for a chosen point
     this.words = "";
   }
@@ -23,11 +23,12 @@ class Choice {
     for (const layer of this.view.layers) {
       const own = layer.kind === "new" ? this.column(layer, "p_value") : null;
       const mask = this.chosen && this.chosen.get(layer), { states } = layer;
-      const shown = layer.kind === "new" || this.training;
+      const shown = this.kinds[layer.kind];
       for (let i = 0; i < layer.n; i++) {
         const visible = shown && (!own || this.passes(own.data[i]));
         states[i] = !visible ? 0 : !mask || mask[i] ? 1 : 2;
       }
+      layer.laid = null;
     }
     this.view.later(true);
     this.tell();

@@ -1,18 +1,19 @@
 // Colours by value. Lightness goes one way along the scale, so that it can be read without telling
-// hues apart; on dark ground the scale turns round. Categories have the colours of Okabe and Ito,
-// and another shape when these are used up.
+// hues apart; on dark ground the scale turns round. Categories have the colours of Okabe and Ito
+// and two more, chosen far from these for every kind of colour vision (a test measures it), and
+// another shape when all are used up.
 const COLD_TO_HOT = {
   light: ["#a3c4e0", "#8fa3d4", "#9379be", "#a3478f", "#a8174f", "#7a0218"],
   dark: ["#31507a", "#5a63a3", "#9a68b0", "#dd7f86", "#ffb35c", "#fff3a3"],
 };
 const NAMED = {
-  light: ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#6b5b95", "#8a7500"],
-  dark: ["#4aa8e0", "#e69f00", "#1fbf92", "#e08fbd", "#8fd0f7", "#f07a2e", "#a795d6", "#c9b53a"],
+  light: ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#33202e", "#8420f0"],
+  dark: ["#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#f0e442", "#d55e00", "#d6ffd6", "#8a4dff"],
 };
 const PLAIN = { light: "#b4bcc6", dark: "#56606c" };
 const MISSING = { light: "#6e7681", dark: "#8b949e" };
 const RAMP = 240, OTHER = 250, ABSENT = 251, ONE = 252;  // codes: 0 to 239 are the scale
-const SHAPES = 3, MOST_NAMED = 24;
+const SHAPES = 3, MOST_NAMED = 24, CROWD = 10000;
 
 function rgb(hex) {
   return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
@@ -63,23 +64,24 @@ function scaleOf(column) {
 }
 
 // Codes of all points, the order to draw them in (what matters last, on top), and the legend.
-function painted(points, column) {
+function painted(points, column, others = []) {
   const n = points.n, codes = new Uint8Array(n);
   if (!column) {
     codes.fill(ONE);
     return { codes, order: mixedOrder(n), column, kind: "plain" };
   }
   if (column.kind === "number") {
-    const scale = scaleOf(column);
+    const scale = scaleOf(column), none = column.name === "left_out_error" ? ONE : ABSENT;
     let absent = 0;
     for (let i = 0; i < n; i++) {
       const share = scale.share(column.data[i]);
-      if (Number.isNaN(share)) { codes[i] = ABSENT; absent++; }
+      if (Number.isNaN(share)) { codes[i] = none; absent++; }
       else codes[i] = share <= 0 ? 0 : share >= 1 ? RAMP - 1 : share * RAMP;
     }
-    return { codes, order: byCode(codes), column, kind: "scale", scale, absent };
+    const hot = column.name === "p_value" ? Math.floor(scale.share(0.01) * RAMP) : RAMP - 1;
+    return { codes, order: salientLast(codes, hot), column, kind: "scale", scale, absent };
   }
-  const { place, items } = namedItems(column, n);
+  const { place, items } = namedItems(column, n, others);
   let absent = 0;
   for (let i = 0; i < n; i++) {
     codes[i] = column.kind === "category" ? place[column.data[i]] : OTHER;
@@ -88,26 +90,35 @@ function painted(points, column) {
   return { codes, order: mixedOrder(n), column, kind: "names", items, absent };
 }
 
-// The commonest categories get a colour, in the order of their names.
-function namedItems(column, n) {
+// The commonest categories get a colour, in the order of their names; words that have one already
+// keep it, and the rest take what is free.
+function namedItems(column, n, others) {
   const counts = new Float64Array(column.words.length);
   for (let i = 0; i < n; i++) counts[column.kind === "category" ? column.data[i] : i]++;
   const common = [...counts.keys()].filter((at) => column.words[at] !== "")
-    .sort((a, b) => counts[b] - counts[a]).slice(0, MOST_NAMED).sort((a, b) => a - b);
+    .sort((a, b) => counts[b] - counts[a]).slice(0, MOST_NAMED)
+    .sort((a, b) => column.words[a].localeCompare(column.words[b], "en", { numeric: true }));
   const place = new Uint8Array(column.words.length).fill(OTHER);
   column.words.forEach((word, at) => { if (word === "") place[at] = ABSENT; });
   if (column.kind === "text") return { place, items: [] };
-  common.forEach((at, code) => { place[at] = code; });
-  return { place, items: common.map((at, code) => ({ word: column.words[at], at, code,
-    count: counts[at] })) };
+  const known = new Map(others.map(({ word, code }) => [word, code]));  // same word, same colour
+  const free = [...Array(2 * MOST_NAMED).keys()].filter((code) => ![...known.values()].includes(code));
+  const items = common.map((at) => {
+    const word = column.words[at], code = known.has(word) ? known.get(word) : free.shift();
+    place[at] = code;
+    return { word, at, code, count: counts[at] };
+  });
+  return { place, items };
 }
 
-function byCode(codes) {
-  const starts = new Uint32Array(257), order = new Uint32Array(codes.length);
-  const rank = (code) => (code >= OTHER ? 0 : code + 1);  // what is missing goes below
-  for (let i = 0; i < codes.length; i++) starts[rank(codes[i]) + 1]++;
+// What is missing goes below, hot points on top. Where points crowd, only the hot ones (from a code
+// on) do: sorted all through, every crowd would look hot.
+function salientLast(codes, hot) {
+  const n = codes.length, starts = new Uint32Array(257), order = new Uint32Array(n);
+  const rank = (code) => (code >= OTHER ? 0 : n > CROWD && code < hot ? 1 : code + 1);
+  for (let i = 0; i < n; i++) starts[rank(codes[i]) + 1]++;
   for (let c = 1; c < 257; c++) starts[c] += starts[c - 1];
-  for (let i = 0; i < codes.length; i++) order[starts[rank(codes[i])]++] = i;
+  for (const i of mixedOrder(n)) order[starts[rank(codes[i])]++] = i;
   return order;
 }
 

@@ -128,7 +128,7 @@ function drawPoint(view, { layer, i }) {
       pen.lineTo(px + rx, py);
     } else {
       pen.ellipse(px, py, Math.min(rx, 1e5), Math.min(ry, 1e5), 0, 0, 7);
-      pen.globalAlpha = 0.08;
+      pen.globalAlpha = rx < view.wide / 2 ? 0.08 : 0;  // not the whole map
       pen.fillStyle = view.ink;
       pen.fill();
       pen.globalAlpha = 1;

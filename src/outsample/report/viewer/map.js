@@ -38,6 +38,7 @@ class MapView {
       layer.x = along(a, this.unit[0]);
       layer.y = single ? scattered(layer.n) : along(b, this.unit[1]);
       layer.grid = new Grid(layer.x, layer.y);
+      layer.laid = null;
     }
     this.fit();
   }
@@ -92,7 +93,7 @@ class MapView {
 
   // Brings a point into view and tells of it.
   visit(layer, i) {
-    const [px, py] = this.toScreen(layer, i), edge = 60;
+    const [px, py] = this.toScreen(layer, i), edge = 14;
     if (px < edge || py < edge || px > this.wide - edge || py > this.high - edge) {
       this.middle = [layer.x[i], layer.y[i]];
       this.later(true);
@@ -113,7 +114,7 @@ class MapView {
     for (const layer of [...this.layers].reverse()) {  // new points come first
       let best = far * far, found = -1;
       layer.grid.visit(x - far, x + far, y - far, y + far, (i) => {
-        if (layer.states[i] !== 1) return;
+        if (layer.states[i] === 0) return;
         const apart = (layer.x[i] - x) ** 2 + (layer.y[i] - y) ** 2;
         if (apart < best) { best = apart; found = i; }
       });
@@ -165,13 +166,19 @@ class MapView {
   }
 
   paint(layer, column) {
-    layer.paint = painted(layer, column);
+    const { training, placed } = this.data;
+    layer.paint = painted(layer, column, (layer === placed && training.paint.items) || []);
+    layer.laid = null;
+    // A word has one colour for both kinds of points: the training points choose first.
+    if (layer === training && placed && placed.paint.kind === "names") {
+      return this.paint(placed, placed.paint.column);
+    }
     this.restyle();
   }
 
   radius(layer) {
-    const least = layer.kind === "new" ? [5, 4, 3, 2, 1.4] : [2.6, 2.2, 1.7, 1.3, 1];
-    const size = least[[400, 4000, 20000, 60000].filter((n) => layer.n > n).length];
+    const sizes = layer.kind === "new" ? [5, 4, 3, 2, 1.4, 1] : [2.6, 2.2, 1.7, 1.3, 1, 1];
+    const size = sizes[[400, 4000, 20000, 60000, 300000].filter((n) => layer.n > n).length];
     const grown = size * Math.min(2.4, Math.max(1, this.zoom) ** 0.3);
     const fits = Math.min(1, Math.max(0.72, this.wide / 700));
     return Math.max(0.5, Math.round(grown * fits * this.dense * 4) / 4);
@@ -188,7 +195,9 @@ class MapView {
     const box = this.stage.getBoundingClientRect();
     const wide = Math.round(box.width), high = Math.round(box.height);
     if (!wide || !high) return;
-    this.dense = this.printing ? 3 : Math.min(3, devicePixelRatio || 1);
+    // Few points are drawn finer than the screen and shrunk, which makes them round.
+    const fine = this.data.training.n + (this.data.placed ? this.data.placed.n : 0) <= 20000;
+    this.dense = this.printing ? 3 : Math.min(3, Math.max(devicePixelRatio || 1, fine ? 2 : 1));
     if (this.wide !== wide || this.high !== high) this.dirty = true;
     Object.assign(this, { wide, high });
     if (this.dirty) this.drawPoints();
@@ -206,20 +215,22 @@ class MapView {
     for (const state of [2, 1]) {  // what is not selected lies below
       for (const layer of this.layers) {
         const radius = this.radius(layer), rim = layer.kind === "new" && radius > 2 * dense;
-        raster.draw(layer, state, at, radius, rim ? dense : 0, this.groundPixel);
+        layer.laid = layer.laid || laidOut(layer);
+        raster.draw(layer.laid, layer.colours, state, at, radius, rim ? dense : 0, this.groundPixel);
       }
     }
-    raster.show();
+    raster.show(this.printing);
   }
 
   drawLines() {
     const { pen, top, dense, wide, high } = this;
-    if (top.width !== wide * dense || top.height !== high * dense) {
-      top.width = wide * dense;
-      top.height = high * dense;
-    }
+    const W = Math.round(wide * dense), H = Math.round(high * dense);
+    // A new size empties it; on paper clearing would be a white sheet over the points.
+    if (this.printing || top.width !== W || top.height !== H) {
+      top.width = W;
+      top.height = H;
+    } else pen.clearRect(0, 0, wide, high);
     pen.setTransform(dense, 0, 0, dense, 0, 0);
-    pen.clearRect(0, 0, wide, high);
     drawAxes(this);
     if (this.labels) drawLabels(this);
     if (this.under) drawPoint(this, this.under);

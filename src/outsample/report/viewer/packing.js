@@ -63,8 +63,9 @@ class Column {
 }
 
 function figure(value, digits = 3) {
+  if (value < 0) return "−" + figure(-value, digits);
   if (Number.isNaN(value)) return "missing";
-  if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
+  if (!Number.isFinite(value)) return "∞";
   if (Number.isInteger(value) && Math.abs(value) < 1e6) return grouped(value);
   const size = Math.abs(value);
   if (size >= 1e-4 && size < 1e6) return String(Number(value.toPrecision(digits)));

@@ -8,8 +8,9 @@ function options(select, columns, first) {
 
 // Columns that can be colours: numbers, and words that repeat.
 function colourable(layer) {
-  const words = { p_value: 0, error_bar: 1, abnormality: 2, left_out_error: 3 };
-  const rank = (column) => words[column.name] ?? (column.kind === "category" ? 4 : 5);
+  const first = ["p_value", "error_bar", "abnormality", "left_out_error"];
+  const rank = ({ name, kind }) => (first.includes(name) ? first.indexOf(name)
+    : kind === "category" ? 4 : 5);
   return layer.columns.filter((column) => column.kind !== "text" && column !== layer.named)
     .sort((a, b) => rank(a) - rank(b));
 }
@@ -33,35 +34,35 @@ function legend(box, view, layer, choice) {
         (other, i) => other === layer && paint.column.data[i] === at));
     }
     const others = paint.column.words.filter((word) => word).length - paint.items.length;
-    if (others) grey(box, theme, grouped(others) + " rarer values");
+    if (others) grey(box, MISSING[theme], grouped(others) + " rarer values");
   }
   if (paint.absent) {
-    const none = paint.column.name === "left_out_error" ? "not tried" : "missing";
-    grey(box, theme, `${none}: ${grouped(paint.absent)}`);
+    const untried = paint.column.name === "left_out_error";
+    grey(box, untried ? PLAIN[theme] : MISSING[theme],
+      `${untried ? "not tried" : "missing"}: ${grouped(paint.absent)}`);
   }
 }
 
-function grey(box, theme, words) {
+function grey(box, colour, words) {
   const line = element("p", "absent", box);
-  line.append(swatch(MISSING[theme], 0));
+  line.append(swatch(colour, 0));
   element("span", "", line, words);
 }
 
 function swatch(colour, shape) {
-  const canvas = document.createElement("canvas"), raster = new Raster(canvas), size = 24;
+  const canvas = document.createElement("canvas"), raster = new Raster(canvas, false), size = 24;
   canvas.className = "swatch";
   raster.resize(size, size, 4);
   raster.pixels.fill(0);
   const { core, edge } = sprite(8, shape, 0, raster.stride);
   const [r, g, b] = colour[0] === "#" ? rgb(colour) : colour.match(/\d+/g).map(Number);
   const at = (size / 2 + 4) * raster.stride + size / 2 + 4, own = packedColour([r, g, b]);
-  canvas.getContext("2d").clearRect(0, 0, size, size);
   for (const offset of core) raster.pixels[at + offset] = own;
   for (let e = 0; e < edge.length; e += 3) {
     const share = Math.min(255, edge[e + 1]);
     raster.pixels[at + edge[e]] = ((own & 0xffffff) | (share << 24)) >>> 0;
   }
-  raster.show();
+  raster.show(true);
   return canvas;
 }
 
@@ -75,7 +76,8 @@ function drawScale(box, { scale, column }, theme) {
       : [scale.low, scale.value(0.5), scale.high];
   if (p && scale.share(values[values.length - 1]) < 0.86) values = [...values, scale.high];
   values.forEach((value) => {
-    const share = Math.min(1, Math.max(0, scale.share(value)));
+    let share = Math.min(1, Math.max(0, scale.share(value)));
+    if (share < 0.04 || share > 0.96) share = Math.round(share);
     const more = share === 0 && scale.ends[0] ? "≤ " : share === 1 && scale.ends[1] ? "≥ " : "";
     const tick = element("span", share === 0 ? "first" : share === 1 ? "last" : "", line,
       more + figure(value));
@@ -157,9 +159,9 @@ function search(view, choice, said) {
       const words = layer.columns.filter((column) => column.kind !== "number" && column.name !== "main_reason");
       const hits = words.map((column) => column.kind === "category"
         ? column.words.map((word) => word.toLowerCase().includes(wanted)) : null);
+      const numbered = !layer.named || layer.named.kind === "number";
       for (let i = 0; i < layer.n; i++) {
-        const named = words.length === 0 && nameOf(view.data, layer, i) === wanted;
-        if (named || words.some((column, at) => hits[at] ? hits[at][column.data[i]]
+        if ((numbered && nameOf(view.data, layer, i) === wanted) || words.some((column, at) => hits[at] ? hits[at][column.data[i]]
           : column.words[i].toLowerCase().includes(wanted))) found.push({ layer, i });
       }
     }

@@ -1,16 +1,17 @@
 // Draws points into pixels: no path, no call for a point, only numbers into an array.
+const MANY = 250000;  // points whose edges nobody sees
 
 // A mark of a radius as offsets from its middle: those it covers, and those at its edge with the
-// share (of 256) of the fill and of the rim.
-function sprite(radius, shape, rim, stride) {
+// share (of 256) of the fill and of the rim. A hard mark has no edge, for the sake of speed.
+function sprite(radius, shape, rim, stride, hard = false) {
   const reach = Math.ceil(radius + rim + 0.5), core = [], edge = [];
   for (let y = -reach; y <= reach; y++) {
     for (let x = -reach; x <= reach; x++) {
       const far = distance(x, y, shape, radius);
       const fill = Math.min(Math.max(radius + 0.5 - far, 0), 1);
       const ring = Math.min(Math.max(radius + rim + 0.5 - far, 0), 1);
-      if (fill > 0.98) core.push(y * stride + x);
-      else if (ring > 0.02) edge.push(y * stride + x, fill * 256, rim ? ring * 256 : 0);
+      if (fill > (hard ? 0.4 : 0.98)) core.push(y * stride + x);
+      else if (!hard && ring > 0.02) edge.push(y * stride + x, fill * 256, rim ? ring * 256 : 0);
     }
   }
   return { core: Int32Array.from(core), edge: Int32Array.from(edge), reach };
@@ -24,8 +25,8 @@ function distance(x, y, shape, radius) {
 }
 
 class Raster {
-  constructor(canvas) {
-    this.pen = canvas.getContext("2d", { alpha: false });
+  constructor(canvas, opaque = true) {
+    this.pen = canvas.getContext("2d", { alpha: !opaque });
     this.canvas = canvas;
     this.sprites = new Map();
   }
@@ -43,33 +44,43 @@ class Raster {
 
   clear(ground) { this.pixels.fill(ground); }
 
-  show() { this.pen.putImageData(this.image, -this.margin, -this.margin); }
+  // Printers replay what was drawn, and do not see pixels that were put: these go by a copy.
+  show(onPaper) {
+    const { pen, image, margin, wide, high } = this;
+    if (!onPaper) return pen.putImageData(image, -margin, -margin);
+    const copy = document.createElement("canvas");
+    copy.width = wide;
+    copy.height = high;
+    copy.getContext("2d").putImageData(image, -margin, -margin);
+    pen.drawImage(copy, 0, 0);
+  }
 
-  mark(radius, shape, rim) {
-    const key = radius + "," + shape + "," + rim;
+  mark(radius, shape, rim, hard) {
+    const key = [radius, shape, rim, hard].join();
     if (!this.sprites.has(key)) {
-      this.sprites.set(key, sprite(radius, shape, rim, this.stride));
+      this.sprites.set(key, sprite(radius, shape, rim, this.stride, hard));
     }
     return this.sprites.get(key);
   }
 
   // Points of one state: x of the picture is atX + perX * x, the same for y.
-  draw(points, state, { atX, perX, atY, perY }, radius, rim, rimColour) {
-    const { x, y, paint, states, colours } = points, { codes, order } = paint;
-    const { pixels, stride, margin, wide, high } = this;
-    const marks = [];
-    for (let code = 0; code < 256; code++) {
-      marks.push(this.mark(radius, shapeOf(paint.kind, code), rim));
+  draw({ x, y, codes, states, kind }, colours, state, place, radius, rim, rimColour) {
+    const { atX, perX, atY, perY } = place, { pixels, stride, margin, wide, high } = this;
+    const cores = [], edges = [], n = x.length, hard = n > MANY;
+    for (let shape = 0; shape < SHAPES; shape++) {
+      const { core, edge } = this.mark(radius, shape, rim, hard);
+      cores.push(core);
+      edges.push(edge);
     }
-    const reach = marks[0].reach, fade = state === 2 ? 256 : 0, M = 0xff00ff;
+    const shapes = Uint8Array.from({ length: 256 }, (_, code) => shapeOf(kind, code));
+    const { reach } = this.mark(radius, 0, rim, hard), fade = state === 2 ? 256 : 0, M = 0xff00ff;
     const right = wide + reach, foot = high + reach;
-    for (let k = 0; k < order.length; k++) {
-      const i = order[k];
-      if (states[i] !== state) continue;
-      const px = Math.round(atX + perX * x[i]), py = Math.round(atY + perY * y[i]);
+    for (let k = 0; k < n; k++) {
+      if (states[k] !== state) continue;
+      const px = Math.floor(atX + perX * x[k] + 0.5), py = Math.floor(atY + perY * y[k] + 0.5);
       if (!(px >= -reach && px < right && py >= -reach && py < foot)) continue;
-      const at = (py + margin) * stride + px + margin, code = codes[i];
-      const colour = colours[code + fade], { core, edge } = marks[code];
+      const at = (py + margin) * stride + px + margin, code = codes[k], shape = shapes[code];
+      const colour = colours[code + fade], core = cores[shape], edge = edges[shape];
       for (let c = 0; c < core.length; c++) pixels[at + core[c]] = colour;
       for (let e = 0; e < edge.length; e += 3) {
         const here = at + edge[e], fill = edge[e + 1], ring = edge[e + 2];
@@ -86,6 +97,22 @@ function blended(under, over, share, M) {
   const rb = ((under & M) * keep + (over & M) * share) >>> 8;
   const g = (((under >>> 8) & 255) * keep + ((over >>> 8) & 255) * share) >>> 8;
   return (0xff000000 | (rb & M) | (g << 8)) >>> 0;
+}
+
+// What is drawn of a layer, laid out in the order of drawing: memory is then read in a row, which
+// for a million points is most of the time.
+function laidOut({ x, y, paint, states }) {
+  const { order, codes, kind } = paint, n = order.length;
+  const laid = { x: new Float32Array(n), y: new Float32Array(n), codes: new Uint8Array(n),
+    states: new Uint8Array(n), kind };
+  for (let k = 0; k < n; k++) {
+    const i = order[k];
+    laid.x[k] = x[i];
+    laid.y[k] = y[i];
+    laid.codes[k] = codes[i];
+    laid.states[k] = states[i];
+  }
+  return laid;
 }
 
 // Finds points by place: a uniform grid, points of a cell side by side.

@@ -1,4 +1,6 @@
 // Puts the parts together once the points are unpacked.
+const FIRST_ROWS = document.querySelectorAll("tr[data-row]:not([hidden])").length;
+
 async function start() {
   const data = await unpacked(byId("points").textContent);
   const { training, placed } = data, said = byId("said");
@@ -86,10 +88,12 @@ async function start() {
   click("in-view", () => choice.inView());
   click("drop", () => choice.drop());
   click("export", () => saved(choice.csv(), "selection.csv"));
-  byId("show-training").addEventListener("change", (event) => {
-    choice.training = event.target.checked;
-    choice.apply();
-  });
+  for (const { kind } of view.layers) {
+    byId("show-" + kind).addEventListener("change", (event) => {
+      choice.kinds[kind] = event.target.checked;
+      choice.apply();
+    });
+  }
   byId("show-labels").closest("label").hidden = !training.label;
   byId("show-labels").addEventListener("change", (event) => {
     view.labels = event.target.checked ? labelPlaces(view, labelled()) : null;
@@ -113,6 +117,7 @@ async function start() {
   const go = (place) => {
     at = (place + strangest.length) % strangest.length;
     strangest.forEach((row, k) => row.classList.toggle("here", k === at));
+    if (at >= FIRST_ROWS) byId("more-rows")?.click();
     view.visit(placed, Number(strangest[at].dataset.row));
   };
   strangest.forEach((row, place) => row.addEventListener("click", () => {
@@ -120,10 +125,16 @@ async function start() {
     byId("stage").scrollIntoView({ block: "nearest", behavior:
       matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
   }));
+  byId("more-rows")?.addEventListener("click", (event) => {
+    strangest.forEach((row) => { row.hidden = false; });
+    event.target.hidden = true;
+    if (event.isTrusted) strangest[FIRST_ROWS].querySelector("button").focus();
+  });
   handle(view, choice, (step) => { if (strangest.length) go(at < 0 && step < 0 ? -1 : at + step); });
 
   const onPaper = (printing) => {
     view.printing = printing;
+    view.stage.style.setProperty("--aspect", view.wide / view.high);
     view.restyle();
     legends();
     view.draw();
@@ -133,7 +144,8 @@ async function start() {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", legends);
   told();
   view.draw();
-  globalThis.mapPage = { view, choice, data };  // for those who script the page
+  const firstPicture = performance.now();
+  globalThis.mapPage = { view, choice, data, firstPicture };  // for those who script the page
   document.documentElement.dataset.ready = "yes";
 }
 
