@@ -229,7 +229,7 @@ def test_a_label_taken_for_a_feature_is_noted(folder):
 def test_inspect(folder):
     fit("both.npz", "--id", "label")
     shown = run("inspect", "m.outsample").stdout
-    for word in ("NoveltyDetector", "n_points", "120", "'map_1', 'map_2'", "'label'", "float64"):
+    for word in ("NoveltyDetector", "n_points", "120", "'map_1', 'map_2'", "'label'", "arrays"):
         assert word in shown
     told = json.loads(run("inspect", "m.outsample", "--json").stdout)
     assert told["n_points"] == 120 and told["columns"] == ["label"] and told["format_version"] == 1
