@@ -297,7 +297,9 @@ def write_h5ad(path, stem, P):
             held[part] = getattr(X, part)
         file["obsm/X_pca"], file["obsm/X_umap"] = P, images(P)
         obs, var = file.create_group("obs"), file.create_group("var")
-        obs.attrs.update({"_index": "_index", "column-order": ["cell_type", "n"]})
+        obs.attrs.update({"_index": "_index", "column-order": ["cell_type", "n", "gaps", "flag"]})
+        for name, values in (("gaps", np.arange(n)), ("flag", np.ones(n, dtype=bool))):
+            obs[f"{name}/values"], obs[f"{name}/mask"] = values, np.arange(n) % 2 == 1
         obs["_index"], obs["n"] = [f"{stem}{at}" for at in range(n)], np.arange(n)
         obs["cell_type/categories"], obs["cell_type/codes"] = ["B", "T"], (P[:, 0] > 0).astype("i1")
         var.attrs["_index"] = "gene"
@@ -318,6 +320,10 @@ class TestH5ad:
         assert info.feature_names == ["pca_1", "pca_2", "pca_3"]
         assert info.map_names == ["umap_1", "umap_2"]
         assert info.columns == ["obs_names", "cell_type"]
+        more = ["--id", "gaps", "--id", "flag"]
+        told = run("place", "m.outsample", "query.h5ad", *more).stdout.splitlines()
+        assert told[0].startswith("obs_names,cell_type,gaps,flag,umap_1,")
+        assert told[1].split(",")[2:4] == ["0", "True"] and told[2].split(",")[2:4] == ["", ""]
         told = run("place", "m.outsample", "query.h5ad", "--id", "n").stdout.splitlines()
         assert told[0].startswith("obs_names,cell_type,n,umap_1,umap_2,")
         Q = points(30, seed=1)
@@ -341,7 +347,7 @@ class TestH5ad:
             assert (file["obs/outsample_p_value"][:] == placed.p_value).all()
             assert (file["X/data"][:] == before["X/data"][:]).all()
             order = list(file["obs"].attrs["column-order"])
-            assert order[:3] == ["cell_type", "n", "outsample_error_bar"]
+            assert order[1:5] == ["n", "gaps", "flag", "outsample_error_bar"]
             assert order[-2:] == ["outsample_main_reason", "outsample_neighbors"]
         result = run("place", "m.outsample", "query.csv", "-o", "out.h5ad", code=2)
         assert "written as a copy of NEW" in result.stderr
@@ -355,6 +361,9 @@ class TestH5ad:
             (["--basis", "X_no"], "no array called X_no"),
         ):
             assert message in fit("reference.h5ad", *words, code=3).stderr
+        fit("reference.h5ad", "--id", "gaps")
+        assert np.isnan(read_columns("m.outsample")["gaps"][1])
+        assert "'n' is a column of obs" in fit("reference.h5ad", "--columns", "n", code=3).stderr
         (cells / "bad.h5ad").write_bytes(b"no such thing")
         assert "is no AnnData file" in fit("bad.h5ad", code=3).stderr
 

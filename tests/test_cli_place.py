@@ -167,6 +167,41 @@ def test_reasons_and_neighbours(folder, ending):
     assert texts["main_reason"][0] == told.main_reason
 
 
+def test_ids_with_gaps_and_times_and_small_row_groups(folder, monkeypatch):
+    pyarrow = pytest.importorskip("pyarrow")
+    from datetime import date
+
+    from pyarrow import parquet
+
+    from outsample.files import output
+
+    monkeypatch.setattr(source_module, "ROWS", 16)
+    monkeypatch.setattr(output, "GROUP", 20)
+    columns = named(points(60, seed=1), "q") | {
+        "number": [None if at == 50 else at for at in range(60)],
+        "day": [date(2020, 1, 1)] * 60,
+        "yes": [True, None] * 30,
+    }
+    parquet.write_table(pyarrow.table(columns), folder / "gaps.parquet", row_group_size=25)
+    ids = ["--id", "number", "--id", "day", "--id", "yes"]
+    run("place", "m.outsample", "gaps.parquet", "-o", "out.parquet", *ids)
+    out = parquet.read_table(folder / "out.parquet")
+    assert out["number"].to_pylist() == columns["number"]
+    assert out["day"].to_pylist()[0] == "2020-01-01" and out["yes"].to_pylist()[:2] == ["True", ""]
+    assert (numbers("out.parquet") == answer(points(60, seed=1))).all()
+    run("place", "m.outsample", "gaps.parquet", "-o", "out.csv", *ids)
+    lines = (folder / "out.csv").read_text().splitlines()
+    assert lines[50].startswith("q49,") and ",49,2020-01-01," in lines[50]
+    assert ",,2020-01-01," in lines[51]
+
+
+def test_the_delimiter_holds_for_what_is_written_too(folder):
+    write_csv(folder / "bars.txt", named(points(60, seed=1), "q"), "|")
+    run("place", "m.outsample", "bars.txt", "--delimiter", "|", "-o", "out.txt.gz")
+    with gzip.open("out.txt.gz", "rt") as file:
+        assert file.readline() == "|".join(PLACED) + "\n"
+
+
 def test_no_rows_at_all(folder):
     (folder / "none.csv").write_text("a,b,c\n")
     run("place", "m.outsample", "none.csv", "-o", "out.csv")

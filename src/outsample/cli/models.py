@@ -21,9 +21,7 @@ class Opened(NamedTuple):
         """Names of the coordinates, given or counted; none for a detector without a map."""
         if self.info.map_names:
             return list(self.info.map_names)
-        extension = getattr(self.model, "extension_", self.model)
-        n = 0 if extension is None else len(extension.get_feature_names_out())
-        return [f"map_{at + 1}" for at in range(n)]
+        return [f"map_{at + 1}" for at in range(self.info.n_coordinates or 0)]
 
     @property
     def feature_names(self) -> list[str] | None:
