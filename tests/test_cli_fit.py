@@ -6,9 +6,11 @@ import os
 
 import numpy as np
 import pytest
+from click.shell_completion import ShellComplete
 
 import outsample
 from cli_data import CHEAP, images, make_model, named, points, run, write_csv
+from outsample.cli import main
 from outsample.cli.fit_command import PARAMETERS, WEIGHTINGS
 from outsample.files.model_file import describe, read_columns
 from outsample.placers.candidates import NAMED
@@ -129,6 +131,31 @@ def test_models_of_other_kinds_place_too(folder):
     assert [list(map(float, row.split(","))) for row in told[1:]] == expected.tolist()
 
 
+@pytest.mark.parametrize("kind", ["extension", "extended", "judged", "diffusion"])
+def test_models_saved_by_python_without_names(folder, kind):
+    from sklearn.manifold import Isomap
+
+    np.save("new.npy", points(5, seed=1))
+    cheap = {"weighting": "distance", "n_neighbors": 8, "order": 0, "loss": "squared"}
+    extended = outsample.Extended(Isomap(), outsample.PCAExtension(**cheap))
+    model = {
+        "extension": library(),
+        "extended": extended.fit(X),
+        "judged": outsample.NoveltyDetector(extended).fit(X),
+        "diffusion": outsample.DiffusionMaps(n_components=2).fit(X),
+    }[kind]
+    outsample.save(model, "m.outsample")
+    told = run("place", "m.outsample", "new.npy").stdout.splitlines()
+    assert told[0].startswith("map_1,map_2") and len(told) == 6
+
+
+def test_columns_that_the_answer_has_too_cannot_be_carried(folder):
+    fit("points.csv", "map.csv", "--columns", "a,b,c", "--map-columns", "u,v")
+    write_csv(folder / "again.csv", named(X, "p") | {"u": Y[:, 0]})
+    result = run("place", "m.outsample", "again.csv", "--id", "u", code=3)
+    assert "'u' cannot be carried" in result.stderr
+
+
 def test_every_parameter_of_the_extension_is_an_option():
     signature = inspect.signature(outsample.PCAExtension).parameters
     options = {name: settings for name, settings, _ in PARAMETERS}
@@ -155,6 +182,7 @@ def test_parameters_reach_the_model(folder):
         (["points.csv", "map.csv"], 3, "column 'name': carry it with --id name, or choose"),
         (["points.csv", "map.csv", "--columns", "a,b", "--map-columns", "u,name"], 3,
          "line 2, column 1: 'p0' is no number (column 'name': choose others with --map-columns)"),
+        (["bare.csv", "map.csv"], 3, "column 'column_1': carry it with --id 1, or choose"),
         (["points.csv"], 2, "MAP is missing: give its file"),
         (["points.csv", "map.csv", "--embed", "tsne"], 2, "exclude one another"),
         (["none.csv", "map.csv"], 2, "none.csv: no such file"),
@@ -177,6 +205,7 @@ def test_what_is_wrong_is_one_sentence_with_a_code(folder, words, code, message)
     write_csv(folder / "turned.csv", {"name": names, "u": Y[:, 0]})
     write_csv(folder / "nan.csv", {"a": [1.0, float("nan"), 2.0], "b": ["x", "y", "z"]})
     write_csv(folder / "taken.csv", {"a": X[:, 0], "bound": Y[:, 0], "v": Y[:, 1]})
+    (folder / "bare.csv").write_text("x,1,2\ny,3,4\n")
     (folder / "twice.csv").write_text("a,a,u,v\n1,2,3,4\n")
     result = run("fit", *words, "-o", "m.outsample", code=code)
     last = result.stderr.splitlines()[-1]
@@ -200,7 +229,7 @@ def test_a_label_taken_for_a_feature_is_noted(folder):
 def test_inspect(folder):
     fit("both.npz", "--id", "label")
     shown = run("inspect", "m.outsample").stdout
-    for word in ("NoveltyDetector", "n_points", "120", "'map_1', 'map_2'", "'label'", "float64"):
+    for word in ("NoveltyDetector", "n_points", "120", "'map_1', 'map_2'", "'label'", "arrays"):
         assert word in shown
     told = json.loads(run("inspect", "m.outsample", "--json").stdout)
     assert told["n_points"] == 120 and told["columns"] == ["label"] and told["format_version"] == 1
@@ -268,7 +297,9 @@ def write_h5ad(path, stem, P):
             held[part] = getattr(X, part)
         file["obsm/X_pca"], file["obsm/X_umap"] = P, images(P)
         obs, var = file.create_group("obs"), file.create_group("var")
-        obs.attrs.update({"_index": "_index", "column-order": ["cell_type", "n"]})
+        obs.attrs.update({"_index": "_index", "column-order": ["cell_type", "n", "gaps", "flag"]})
+        for name, values in (("gaps", np.arange(n)), ("flag", np.ones(n, dtype=bool))):
+            obs[f"{name}/values"], obs[f"{name}/mask"] = values, np.arange(n) % 2 == 1
         obs["_index"], obs["n"] = [f"{stem}{at}" for at in range(n)], np.arange(n)
         obs["cell_type/categories"], obs["cell_type/codes"] = ["B", "T"], (P[:, 0] > 0).astype("i1")
         var.attrs["_index"] = "gene"
@@ -289,6 +320,10 @@ class TestH5ad:
         assert info.feature_names == ["pca_1", "pca_2", "pca_3"]
         assert info.map_names == ["umap_1", "umap_2"]
         assert info.columns == ["obs_names", "cell_type"]
+        more = ["--id", "gaps", "--id", "flag"]
+        told = run("place", "m.outsample", "query.h5ad", *more).stdout.splitlines()
+        assert told[0].startswith("obs_names,cell_type,gaps,flag,umap_1,")
+        assert told[1].split(",")[2:4] == ["0", "True"] and told[2].split(",")[2:4] == ["", ""]
         told = run("place", "m.outsample", "query.h5ad", "--id", "n").stdout.splitlines()
         assert told[0].startswith("obs_names,cell_type,n,umap_1,umap_2,")
         Q = points(30, seed=1)
@@ -299,6 +334,7 @@ class TestH5ad:
         assert told[1].startswith(f"query0,{kind},0,") and told[30].startswith("query29,")
         run("report", "m.outsample", "query.h5ad", "-o", "page.html")
 
+    @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
     def test_a_copy_with_the_places_in_it(self, cells):
         import h5py
 
@@ -311,7 +347,7 @@ class TestH5ad:
             assert (file["obs/outsample_p_value"][:] == placed.p_value).all()
             assert (file["X/data"][:] == before["X/data"][:]).all()
             order = list(file["obs"].attrs["column-order"])
-            assert order[:3] == ["cell_type", "n", "outsample_error_bar"]
+            assert order[1:5] == ["n", "gaps", "flag", "outsample_error_bar"]
             assert order[-2:] == ["outsample_main_reason", "outsample_neighbors"]
         result = run("place", "m.outsample", "query.csv", "-o", "out.h5ad", code=2)
         assert "written as a copy of NEW" in result.stderr
@@ -325,6 +361,9 @@ class TestH5ad:
             (["--basis", "X_no"], "no array called X_no"),
         ):
             assert message in fit("reference.h5ad", *words, code=3).stderr
+        fit("reference.h5ad", "--id", "gaps")
+        assert np.isnan(read_columns("m.outsample")["gaps"][1])
+        assert "'n' is a column of obs" in fit("reference.h5ad", "--columns", "n", code=3).stderr
         (cells / "bad.h5ad").write_bytes(b"no such thing")
         assert "is no AnnData file" in fit("bad.h5ad", code=3).stderr
 
@@ -333,6 +372,11 @@ def test_completion_scripts(monkeypatch):
     for shell in ("bash", "zsh", "fish"):
         assert "_OUTSAMPLE_COMPLETE" in run("completion", shell).stdout
     run("completion", "tcsh", code=2)
+    complete = ShellComplete(main, {}, "outsample", "_OUTSAMPLE_COMPLETE")
+    assert [item.value for item in complete.get_completions([], "pl")] == ["place"]
+    assert "--resume" in [item.value for item in complete.get_completions(["place"], "--re")]
+    (file,) = complete.get_completions(["inspect"], "some")
+    assert file.type == "file"
 
 
 def test_ctrl_c_anywhere_is_one_word(folder, monkeypatch):

@@ -77,7 +77,10 @@ def _parameters(command: Any) -> Any:
     "--n-components", type=click.IntRange(1), default=2, show_default=True,
     help="Coordinates of the map that --embed makes.",
 )  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For --embed.")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True,
+    help="Seed of --embed, and of --calibration split.",
+)  # fmt: skip
 @options.table_options
 @click.option(
     "--novelty/--no-novelty", default=True, show_default=True,
@@ -130,7 +133,8 @@ def _fitted(data: TrainingData, given: dict[str, Any]) -> Any:
     jobs = None if given["jobs"] == 1 else given["jobs"]
     model: Any = PCAExtension(**{name: given[name] for name, *_ in PARAMETERS}, n_jobs=jobs)
     if given["novelty"]:
-        model = NoveltyDetector(model, calibration=given["calibration"], n_jobs=jobs)
+        seed, calibration = given["seed"], given["calibration"]
+        model = NoveltyDetector(model, calibration=calibration, random_state=seed, n_jobs=jobs)
     model.fit(data.X, data.Y)
     if data.feature_names is not None:  # as after fitting a data frame
         model.feature_names_in_ = np.array(data.feature_names, dtype=object)

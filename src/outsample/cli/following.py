@@ -12,7 +12,7 @@ import numpy as np
 from outsample.cli.exit_codes import BAD_DATA, Failure
 from outsample.cli.models import Opened
 from outsample.files.batch_placing import BatchPlacing
-from outsample.files.matching import Matched, match_features
+from outsample.files.matching import Matched, check_apart, match_features
 from outsample.files.table_writer import JsonWriter, TextWriter, write_all
 from outsample.files.text_format import TextFormat, number, split_line, text_format
 
@@ -35,6 +35,7 @@ def follow(opened: Opened, placing: BatchPlacing, given: dict[str, Any]) -> None
             blank = next(at for at, line in enumerate(lines) if line.strip())
             heading = _Heading(lines[blank], opened, given)
             used = blank + heading.format.heading
+            check_apart(heading.carried, placing.names)
             write_all(out, writer.begin(dict.fromkeys([*heading.carried, *placing.names], ())))
         stop = given["bad_rows"] == "stop"
         _answer(heading, lines[used:], first + used, placing, writer, out, stop=stop)

@@ -18,7 +18,10 @@ from outsample.cli.showing import in_bytes, show_json, show_pairs
 @click.argument("model", type=click.Path())
 @options.as_json()
 def inspect(model: str, as_json: bool) -> None:
-    """Show what is in the file MODEL: parameters, points, features, map, columns, arrays."""
+    """Show what is in the file MODEL: points, features, map, columns, parameters.
+
+    With --json also every array in it, with type, shape and size.
+    """
     with plain_errors():
         from outsample.cli.models import check_there
         from outsample.files.model_file import describe
@@ -33,15 +36,13 @@ def inspect(model: str, as_json: bool) -> None:
 
 
 def _show(model: str, info: Any) -> None:
-    """Print three tables: the model, its parameters, its arrays."""
+    """Print two tables, the model and its parameters; only JSON has all the arrays."""
     told = {name: _words(name, value) for name, value in info._asdict().items()}
-    show_pairs(model, {k: v for k, v in told.items() if v and k not in ("arrays", "parameters")})
+    sizes = [size for *_, size in info.arrays]
+    told["arrays"] = f"{len(sizes)}, {in_bytes(sum(sizes))}"
+    told.pop("parameters")
+    show_pairs(model, {name: words for name, words in told.items() if words})
     show_pairs("parameters", {name: str(value) for name, value in info.parameters.items()})
-    shapes = {
-        name: f"{dtype} {' x '.join(map(str, shape)) or '1'}, {in_bytes(size)}"
-        for name, dtype, shape, size in info.arrays
-    }
-    show_pairs("arrays", shapes)
 
 
 def _plain(value: Any) -> Any:
@@ -62,6 +63,8 @@ def _words(name: str, value: Any) -> str:
         return ""
     if name == "file_bytes":
         return in_bytes(value)
+    if name == "notes":
+        return "\n".join(value)
     if isinstance(value, list | tuple):
         return listed([str(one) for one in value])
     return f"{value:,}" if isinstance(value, int) and value >= 10_000 else str(value)

@@ -18,8 +18,10 @@ class Opened(NamedTuple):
 
     @property
     def map_names(self) -> list[str]:
-        """Names of the coordinates; none for a detector without a map."""
-        return list(self.info.map_names or ())
+        """Names of the coordinates, given or counted; none for a detector without a map."""
+        if self.info.map_names:
+            return list(self.info.map_names)
+        return [f"map_{at + 1}" for at in range(self.info.n_coordinates or 0)]
 
     @property
     def feature_names(self) -> list[str] | None:

@@ -77,7 +77,7 @@ def place(model: str, new: str, **given: Any) -> None:
 def _place_table(model: str, new: str, opened: Any, placing: Any, given: dict[str, Any]) -> None:
     from outsample.cli.placing_run import Run, run_into_pipe
     from outsample.cli.training_data import open_points
-    from outsample.files.matching import listed, match_features
+    from outsample.files.matching import check_apart, listed, match_features
     from outsample.files.tables import ending
 
     out, begin = given["out"], perf_counter()
@@ -88,6 +88,7 @@ def _place_table(model: str, new: str, opened: Any, placing: Any, given: dict[st
         source, opened.feature_names, opened.info.n_features, columns=given["columns"],
         carried=given["ids"], carried_if_there=list(dict.fromkeys(known)),
     )  # fmt: skip
+    check_apart([source.names[at] for at in matched.carried], placing.names)
     if matched.unused:
         unused = listed([source.names[at] for at in matched.unused])
         note(f"left out of the answer, neither features nor named by --id: {unused}")

@@ -127,10 +127,11 @@ def _read(
     try:
         numbers, kept = read_columns(source, features, carried)
     except CellError as error:
-        if error.column is None or not source.has_names or not hint:
+        if error.column is None or not hint:
             raise
         name = source.names[error.column]
-        do = f"carry it with --id {name}, or choose others with --columns"
+        called = name if source.has_names else error.column + 1
+        do = f"carry it with --id {called}, or choose others with --columns"
         if hint != "--id":
             do = f"choose others with {hint}"
         raise CellError(f"{error} (column {name!r}: {do})", error.column) from None

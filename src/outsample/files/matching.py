@@ -86,6 +86,13 @@ def match_features(
     return _matched(source, features, kept)
 
 
+def check_apart(carried: Sequence[str], placed: Sequence[str]) -> None:
+    """Refuse columns to carry that have the names of those to be written."""
+    both = [name for name in carried if name in placed]
+    if both:
+        raise ColumnError(f"{listed(both)} cannot be carried: the answer has a column of that name")
+
+
 def listed(names: Sequence[str]) -> str:
     """Name the first of many.
 

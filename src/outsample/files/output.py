@@ -51,26 +51,25 @@ def completed(
     An ``.h5ad`` file is a copy of the one that was read, ``cells``, with the places in it.
     """
     kind = ending(out)
-    made = path.with_name(path.name + ".made")
-    if kind == ".h5ad":
-        columns = _read_back(path)
-        coordinates = {name: columns.pop(name) for name in map_names}
-        added = (*NUMBERS, *EXPLAINED)
-        numbers = {name: values for name, values in columns.items() if name in added}
-        write_cells(cells, made, coordinates, numbers)
-        return made
     if kind == ".npy":
         with open(path, "r+b") as file:
             (shape, _, _) = _npy_shape(file)
             file.seek(0)
             file.write(npy_heading(n_rows, shape[1]))
         return path
-    convert = CONVERSIONS.get(kind)
-    if convert is None:
+    if kind not in (*CONVERSIONS, ".h5ad"):
         return path
-    convert(path, made)
-    with open(made, "rb") as file:
-        os.fsync(file.fileno())
+    made = path.with_name(path.name + ".made")
+    try:
+        if kind == ".h5ad":
+            _to_cells(path, made, cells, map_names)
+        else:
+            CONVERSIONS[kind](path, made)
+        with open(made, "rb") as file:
+            os.fsync(file.fileno())
+    except BaseException:
+        made.unlink(missing_ok=True)
+        raise
     return made
 
 
@@ -101,6 +100,13 @@ def _to_arrow_file(path: Path, made: Path) -> None:
         with ipc.new_file(str(made), reader.schema) as writer:
             for batch in reader:
                 writer.write_batch(batch)
+
+
+def _to_cells(path: Path, made: Path, cells: str, map_names: Sequence[str]) -> None:
+    columns = _read_back(path)
+    coordinates = {name: columns[name] for name in map_names}
+    numbers = {name: columns[name] for name in (*NUMBERS, *EXPLAINED) if name in columns}
+    write_cells(cells, made, coordinates, numbers)
 
 
 def _to_npz(path: Path, made: Path) -> None:

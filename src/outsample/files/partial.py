@@ -57,10 +57,13 @@ class PartialFile:
     def append(self, data: bytes, position: Position | None = None) -> None:
         """Write bytes; with a position, all that was read up to there is now in the file."""
         assert self._file is not None
-        self._file.write(data)
+        try:
+            self._file.write(data)
+            self._file.flush()
+        except OSError as error:  # of a full disk, which does not say what was written
+            raise OSError(error.errno, error.strerror, str(self.path)) from None
         self.n_bytes += len(data)
         if position is not None:
-            self._file.flush()
             self.position = position
             self._write_journal()
 

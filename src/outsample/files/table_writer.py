@@ -95,7 +95,7 @@ class JsonWriter:
     def chunk(self, columns: Columns) -> bytes:
         """Return one line a row."""
         names = list(columns)
-        rows = zip(*map(_plain, columns.values()), strict=True)
+        rows = zip(*(map(_in_json, _plain(values)) for values in columns.values()), strict=True)
         lines = (json.dumps(dict(zip(names, row, strict=True)), default=str) for row in rows)
         return "".join(line + "\n" for line in lines).encode()
 
@@ -179,6 +179,11 @@ def _numbers_of(columns: Columns) -> list[np.ndarray]:
 def _plain(values: Any) -> list[Any]:
     """Python's own values, None for what is masked."""
     return values.tolist() if isinstance(values, np.ndarray) else list(values)
+
+
+def _in_json(value: Any) -> Any:
+    """Return None for the numbers that JSON has no words for."""
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def _text(value: Any) -> str:

@@ -13,7 +13,7 @@ const NAMED = {
 const PLAIN = { light: "#b4bcc6", dark: "#56606c" };
 const MISSING = { light: "#6e7681", dark: "#8b949e" };
 const RAMP = 240, OTHER = 250, ABSENT = 251, ONE = 252;  // codes: 0 to 239 are the scale
-const SHAPES = 3, MOST_NAMED = 24;
+const SHAPES = 3, MOST_NAMED = 24, CROWD = 10000;
 
 function rgb(hex) {
   return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
@@ -78,7 +78,8 @@ function painted(points, column, others = []) {
       if (Number.isNaN(share)) { codes[i] = none; absent++; }
       else codes[i] = share <= 0 ? 0 : share >= 1 ? RAMP - 1 : share * RAMP;
     }
-    return { codes, order: byCode(codes), column, kind: "scale", scale, absent };
+    const hot = column.name === "p_value" ? Math.floor(scale.share(0.01) * RAMP) : RAMP - 1;
+    return { codes, order: salientLast(codes, hot), column, kind: "scale", scale, absent };
   }
   const { place, items } = namedItems(column, n, others);
   let absent = 0;
@@ -110,12 +111,14 @@ function namedItems(column, n, others) {
   return { place, items };
 }
 
-function byCode(codes) {
-  const starts = new Uint32Array(257), order = new Uint32Array(codes.length);
-  const rank = (code) => (code >= OTHER ? 0 : code + 1);  // what is missing goes below
-  for (let i = 0; i < codes.length; i++) starts[rank(codes[i]) + 1]++;
+// What is missing goes below, hot points on top. Where points crowd, only the hot ones (from a code
+// on) do: sorted all through, every crowd would look hot.
+function salientLast(codes, hot) {
+  const n = codes.length, starts = new Uint32Array(257), order = new Uint32Array(n);
+  const rank = (code) => (code >= OTHER ? 0 : n > CROWD && code < hot ? 1 : code + 1);
+  for (let i = 0; i < n; i++) starts[rank(codes[i]) + 1]++;
   for (let c = 1; c < 257; c++) starts[c] += starts[c - 1];
-  for (let i = 0; i < codes.length; i++) order[starts[rank(codes[i])]++] = i;
+  for (const i of mixedOrder(n)) order[starts[rank(codes[i])]++] = i;
   return order;
 }
 

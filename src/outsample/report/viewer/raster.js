@@ -1,16 +1,17 @@
 // Draws points into pixels: no path, no call for a point, only numbers into an array.
+const MANY = 250000;  // points whose edges nobody sees
 
 // A mark of a radius as offsets from its middle: those it covers, and those at its edge with the
-// share (of 256) of the fill and of the rim.
-function sprite(radius, shape, rim, stride) {
+// share (of 256) of the fill and of the rim. A hard mark has no edge, for the sake of speed.
+function sprite(radius, shape, rim, stride, hard = false) {
   const reach = Math.ceil(radius + rim + 0.5), core = [], edge = [];
   for (let y = -reach; y <= reach; y++) {
     for (let x = -reach; x <= reach; x++) {
       const far = distance(x, y, shape, radius);
       const fill = Math.min(Math.max(radius + 0.5 - far, 0), 1);
       const ring = Math.min(Math.max(radius + rim + 0.5 - far, 0), 1);
-      if (fill > 0.98) core.push(y * stride + x);
-      else if (ring > 0.02) edge.push(y * stride + x, fill * 256, rim ? ring * 256 : 0);
+      if (fill > (hard ? 0.4 : 0.98)) core.push(y * stride + x);
+      else if (!hard && ring > 0.02) edge.push(y * stride + x, fill * 256, rim ? ring * 256 : 0);
     }
   }
   return { core: Int32Array.from(core), edge: Int32Array.from(edge), reach };
@@ -54,10 +55,10 @@ class Raster {
     pen.drawImage(copy, 0, 0);
   }
 
-  mark(radius, shape, rim) {
-    const key = radius + "," + shape + "," + rim;
+  mark(radius, shape, rim, hard) {
+    const key = [radius, shape, rim, hard].join();
     if (!this.sprites.has(key)) {
-      this.sprites.set(key, sprite(radius, shape, rim, this.stride));
+      this.sprites.set(key, sprite(radius, shape, rim, this.stride, hard));
     }
     return this.sprites.get(key);
   }
@@ -65,14 +66,14 @@ class Raster {
   // Points of one state: x of the picture is atX + perX * x, the same for y.
   draw({ x, y, codes, states, kind }, colours, state, place, radius, rim, rimColour) {
     const { atX, perX, atY, perY } = place, { pixels, stride, margin, wide, high } = this;
-    const cores = [], edges = [], n = x.length;
+    const cores = [], edges = [], n = x.length, hard = n > MANY;
     for (let shape = 0; shape < SHAPES; shape++) {
-      const { core, edge } = this.mark(radius, shape, rim);
+      const { core, edge } = this.mark(radius, shape, rim, hard);
       cores.push(core);
       edges.push(edge);
     }
     const shapes = Uint8Array.from({ length: 256 }, (_, code) => shapeOf(kind, code));
-    const { reach } = this.mark(radius, 0, rim), fade = state === 2 ? 256 : 0, M = 0xff00ff;
+    const { reach } = this.mark(radius, 0, rim, hard), fade = state === 2 ? 256 : 0, M = 0xff00ff;
     const right = wide + reach, foot = high + reach;
     for (let k = 0; k < n; k++) {
       if (states[k] !== state) continue;
