@@ -32,6 +32,8 @@ from outsample import (
     NoveltyDetector,
     NystroemExtension,
     PCAExtension,
+    load,
+    save,
 )
 
 # Sparse training points with dense queries, and the other way round.
@@ -368,7 +370,22 @@ def _wrong(case: Case) -> str | None:
             one = told[name][i : i + 1]
             if values.dtype != one.dtype or not np.array_equal(values, one):
                 return f"{name} of row {i} is {one!r} in the batch, {values!r} alone"
-    return _wrong_coordinates(case, told) or _wrong_p_values(model, told)
+    wrong = _wrong_coordinates(case, told) or _wrong_p_values(model, told)
+    return wrong or _wrong_file(model, Q, told)
+
+
+def _wrong_file(model: Any, Q: Any, told: dict[str, np.ndarray]) -> str | None:
+    """Whether a model that was saved and loaded says something else."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/model.outsample"
+        try:
+            save(model, path)
+        except TypeError as error:
+            return None if "holds no code" in str(error) else str(error)
+        for name, values in answers(load(path), Q).items():
+            if values.dtype != told[name].dtype or not np.array_equal(values, told[name]):
+                return f"{name} is another one after loading"
+    return None
 
 
 def _wrong_coordinates(case: Case, told: dict[str, np.ndarray]) -> str | None:

@@ -36,6 +36,7 @@ from laws.subjects import (
     seen,
     verdict,
 )
+from outsample import load, save
 
 pytestmark = pytest.mark.laws
 # On smooth maps rounding does less; see `Subject.atol` for rough ones.
@@ -111,6 +112,19 @@ def test_chunks_and_threads_change_nothing(name, monkeypatch):
     assert_same(whole, answers(name, model, Q))
     for n_jobs in (2, -1):
         assert_same(whole, answers(name, fit(name, X, Y, n_jobs=n_jobs), Q))
+
+
+@law("file")
+def test_a_saved_model_answers_the_same(name, tmp_path):
+    X, Y, Q = view(name, fixed_map(1, n=40))
+    model = fit(name, X, Y)
+    if callable(getattr(model, "weighting", None)):
+        with pytest.raises(TypeError, match="holds no code"):
+            save(model, tmp_path / "model.outsample")
+        return
+    save(model, tmp_path / "model.outsample")
+    again = load(tmp_path / "model.outsample")
+    assert_same(answers(name, model, Q), answers(name, again, Q))
 
 
 @pytest.mark.long

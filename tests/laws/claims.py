@@ -13,6 +13,7 @@ LAWS = {
     "batch": "batch, single and shuffled queries agree bit for bit",
     "chunks": "chunks and threads change nothing, bit for bit",
     "pure": "a query leaves the model bit-identical",
+    "file": "a model that was saved and loaded answers the same, bit for bit",
     "own place": "a training point gets its own coordinates",
     "copies": "coinciding points get the mean of their images",
     "constant": "a constant map is reproduced",

@@ -37,6 +37,7 @@ from outsample.files.kinds import (
     real,
     rows_of,
     size,
+    terms,
     whole,
 )  # fmt: skip
 from outsample.files.placer_schema import PLACERS, WEIGHTINGS
@@ -96,14 +97,18 @@ units = {**image, "unit_": is_a(PointUnit), "map_unit_": is_a(MapUnit), "points_
 expansion = {
     **units,
     "selection_": listed(is_a(Choice), MOST_TRIALS),
-    "epsilon_": positive,
+    "epsilon_": real(0, np.inf, above=True),
     "bandwidth_": any_float,
     "eigenvalues_": array("e"),
     "n_components_": size("e"),
-    "coefficients_": images("n", "d"),
+    "coefficients_": terms("n", "d"),
     "condition_": any_float,
 }
-levels = {"inner_scales_": array("l", least=0, above=True), "errors_": array("l", least=0)}
+levels = {
+    "inner_scales_": array(None, least=0, above=True),
+    "scales_": array(None, least=0, most=np.inf),
+    "errors_": array(None, least=0),
+}
 # What was learnt, by estimator; what else an estimator has are its parameters.
 LEARNT: dict[type, dict[str, Kind]] = {
     PCAExtension: {
@@ -121,15 +126,13 @@ LEARNT: dict[type, dict[str, Kind]] = {
         **units,
         **levels,
         "selection_": listed(is_a(Candidate), MOST_TRIALS),
-        "scales_": array("l", least=0, most=np.inf),
-        "residuals_": images("l", "n", "d"),
+        "residuals_": terms(None, "n", "d"),
     },
     MultiscaleExtension: {
         **units,
         **levels,
-        "scales_": array("l", least=0, most=np.inf),
         "sampled_": listed(rows_of(None, below="n"), MOST_LEVELS),
-        "coefficients_": listed(images(None, "d"), MOST_LEVELS),
+        "coefficients_": listed(terms(None, "d"), MOST_LEVELS),
     },
     DiffusionMaps: {
         **seen,
@@ -255,9 +258,17 @@ def _extension(model: PCAExtension, scope: Scope) -> None:
     _take(model, lambda probe: given_parameters(probe, n, m, d, bool(scope.is_sparse)))
 
 
+def _pyramids(model: LaplacianPyramids, scope: Scope) -> None:
+    held = model.inner_scales_, model.scales_, model.errors_, model.residuals_
+    if len({len(one) for one in held}) > 1:
+        raise Misfit(".residuals_ do not fit the scales")
+
+
 def _multiscale(model: MultiscaleExtension, scope: Scope) -> None:
-    sampled, coefficients = map(len, model.sampled_), map(len, model.coefficients_)
-    if [*sampled] != [*coefficients] or len(model.sampled_) != scope.size("l"):
+    held = model.inner_scales_, model.scales_, model.errors_, model.sampled_
+    if len({len(one) for one in held}) > 1:
+        raise Misfit(".sampled_ do not fit the scales")
+    if [*map(len, model.sampled_)] != [*map(len, model.coefficients_)]:
         raise Misfit(".coefficients_ do not fit the sampled rows")
 
 
@@ -279,6 +290,7 @@ def _detector(model: NoveltyDetector, scope: Scope) -> None:
 
 STATES: dict[type, Any] = {
     PCAExtension: _extension,
+    LaplacianPyramids: _pyramids,
     MultiscaleExtension: _multiscale,
     DiffusionMaps: _diffusion,
     NoveltyDetector: _detector,

@@ -16,6 +16,8 @@ from scipy import sparse
 from outsample._validation import LARGEST_VALUE
 
 LARGEST = float(np.finfo(np.float64).max)
+# What a few can be summed of.
+LARGEST_TERM = 1e306
 # Logarithms of lengths, in units of how far they scatter, stay far below this.
 LARGEST_SCORE = 1e9
 MOST_THREADS = 1024
@@ -226,8 +228,13 @@ def chunks(value: np.ndarray) -> Iterable[np.ndarray]:
 
 
 def images(*sides: str | int | None) -> Kind:
-    """Images, or coefficients from which they are summed."""
+    """Images, as large as `fit` takes them."""
     return array(*sides, least=-LARGEST_VALUE, most=LARGEST_VALUE)
+
+
+def terms(*sides: str | int | None) -> Kind:
+    """Coefficients and the like, from which images are summed: such sums do not overflow."""
+    return array(*sides, least=-LARGEST_TERM, most=LARGEST_TERM)
 
 
 def densities(letter: str) -> Kind:

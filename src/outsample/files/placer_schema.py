@@ -15,8 +15,8 @@ from outsample.files.kinds import (
     listed,
     one_of,
     points,
-    real,
     setting,
+    terms,
     whole,
 )  # fmt: skip
 from outsample.files.schema import FIELDS, LAWS, dense, is_a, not_negative, positive
@@ -25,7 +25,7 @@ from outsample.records import Frames
 
 # Parts of a blend, at most.
 MOST_PARTS = 64
-curvature = real(0, LARGEST_VALUE, above=True)
+curvature = positive
 length = setting(0, LARGEST_VALUE, above=True)
 
 FIELDS |= {
@@ -79,7 +79,7 @@ FITTED_WEIGHTINGS = {
     tangent.SplitTangent: tangent.FittedSplitTangent,
     kriging.Correlated: kriging.FittedKriging,
 }
-over_all = {**learnt, "left_out": images(None, "d"), "unit": positive}
+over_all = {**learnt, "left_out": terms(None, "d"), "unit": positive}
 FIELDS |= {
     local.FittedLocal: {
         "weighting": is_a(*FITTED_WEIGHTINGS.values()),
@@ -89,15 +89,15 @@ FIELDS |= {
     kriging.FittedProcess: {
         **over_all,
         "placer": is_a(kriging.GaussianProcess),
-        "mean": images("d"),
-        "coefficients": images("m", "d"),
+        "mean": terms("d"),
+        "coefficients": terms("m", "d"),
     },
     diffusion.FittedDiffusion: {
         **over_all,
         "placer": is_a(diffusion.Diffusion),
         "inverse_densities": densities("m"),
-        "lift": images("m", "d"),
-        "center": images("d"),
+        "lift": terms("m", "d"),
+        "center": terms("d"),
         "reach": not_negative,
     },
     neighbor_loss.FittedNeighborLoss: {

@@ -21,6 +21,7 @@ from outsample.files.kinds import (
     points,
     real,
     rows_of,
+    terms,
     whole,
 )  # fmt: skip
 from outsample.files.placer_schema import FITTED, PLACERS
@@ -66,7 +67,7 @@ FIELDS |= {
         "Y": images("m", "d"),
         "error_bars": is_a(ErrorBars),
         "lipschitz": not_negative,
-        "manifold_dim": whole(0, "D"),
+        "manifold_dim": whole(0, 2**31),
     },
     MapModel: {
         "search": is_a(Search),
@@ -80,7 +81,7 @@ FIELDS |= {
     LeftOut: {
         "rows": rows_of("s", below="m"),
         "near": one_of(None),
-        "coordinates": images("s", "d"),
+        "coordinates": terms("s", "d"),
     },
     Distances: {"nearest_distance": by_point, "plane_distance": by_point, "width": by_point},
     Tail: {"start": score, "spread": real(1e-9, LARGEST_SCORE)},
@@ -119,7 +120,7 @@ FIELDS |= {
     },
     FixedWalk: {
         "points": points("m"),
-        "epsilon": positive,
+        "epsilon": real(0, np.inf, above=True),
         "weights": densities("m"),
         "index": optional(is_a(NeighborIndex)),
         "reach": array(None, least=0),
