@@ -9,7 +9,7 @@ SLOWEST := --durations=15 --durations-min=1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-long lint types imports unit bench docs clean
+.PHONY: help demo test test-long lint types imports unit package bench docs clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-9s %s\n", $$1, $$2 }' Makefile
@@ -38,6 +38,13 @@ unit: $(VENV)/.has-dev  ## tests and doctests, with coverage
 	$(BIN)/pytest $(COV) $(SLOWEST) $(PYTEST_ARGS)
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -m 'kernels and not long' --no-header -W ignore::RuntimeWarning $(COV) --cov-append $(PYTEST_ARGS)
 	$(BIN)/coverage report
+
+package: $(VENV)/.has-dev  ## wheel and source, installed where there is nothing else, and tried
+	rm -rf build/package
+	$(BIN)/python -m build --outdir build/package >/dev/null
+	$(PYTHON) -m venv build/package/venv
+	build/package/venv/bin/python -m pip install --quiet build/package/*.whl
+	cd build/package && NUMBA_DISABLE_JIT=1 venv/bin/python -W ignore ../../tests/smoke.py
 
 bench: $(VENV)/.has-bench  ## compare with other libraries
 	$(BIN)/outsample bench
