@@ -32,6 +32,10 @@ types: $(VENV)/.has-dev  ## mypy
 imports: $(VENV)/.has-dev  ## import layers
 	$(BIN)/lint-imports
 
+# Two processes of tests fill two cores: more threads of OpenMP only wait for one another. BLAS
+# keeps its two, because there are tests of what they change.
+unit: export OMP_NUM_THREADS = 1
+unit: export OPENBLAS_NUM_THREADS = 2
 # Coverage cannot see into compiled kernels, so their tests run once more as plain Python
 # (which, unlike compiled code, warns of overflow: not a fault there).
 unit: $(VENV)/.has-dev  ## tests and doctests, with coverage
