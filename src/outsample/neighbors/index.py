@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from outsample.records import Neighbors
 SCAN_ROWS = 4
 # Squares of normalised distances below this have lost digits in the search library.
 VERY_NEAR = 1e-140
+# Largest entries within two to this power, or minus it, are searched as they are.
+PLAIN = 64
 # Up to this many columns a k-d tree is the better choice without a trial.
 TREE_COLUMNS = 10
 TRIAL_ROWS = 128
@@ -33,6 +36,8 @@ CHUNK_ENTRIES = 2**21
 
 
 INDEXES: dict[str, Callable[[Points], Backend]] = {"kd_tree": Tree, "brute": Products}
+# One thread builds, the others wait for it.
+_BUILDING = Lock()
 
 
 class NeighborIndex:
@@ -53,29 +58,41 @@ class NeighborIndex:
     # Rows ever asked of `nearest` and `ball`. For tests of how often the training set is
     # searched: no answer depends on it, no copy keeps it, and threads may lose a few.
     rows_searched: int = 0
+    _built: Backend | None = None
 
     def __init__(self, X: Points, kind: str = "auto", n_jobs: int | None = None) -> None:
         self.X = X if sparse.issparse(X) else np.ascontiguousarray(X, dtype=np.float64)
         self.rows = kernel_rows(self.X)
         self.n_jobs = n_jobs
         largest = largest_entry(self.X)
-        # A power of two scales without rounding.
-        self.scale = float(2.0 ** min(-np.frexp(largest)[1], 1000)) if largest > 0 else 1.0
-        normalised = self.X * self.scale
-        self.kind = self._fastest(normalised) if kind == "auto" else kind
-        self._backend = INDEXES[self.kind](normalised)
+        # A power of two scales without rounding; sizes that need none need no second copy.
+        exponent = int(np.frexp(largest)[1])
+        self.scale = float(2.0 ** min(-exponent, 1000)) if abs(exponent) > PLAIN else 1.0
+        self.kind = self._fastest(self._normalised()) if kind == "auto" else kind
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what cannot be made again from the points: a backend holds them once more."""
         state = vars(self).copy()
-        for name in ("rows_searched", "rows", "_backend"):
+        for name in ("rows_searched", "rows", "_built"):
             state.pop(name, None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self.rows = kernel_rows(self.X)
-        self._backend = INDEXES[self.kind](self.X * self.scale)
+
+    @property
+    def _backend(self) -> Backend:
+        """What proposes neighbours, built when first asked: a loaded model may never need it."""
+        if self._built is None:
+            with _BUILDING:
+                if self._built is None:
+                    self._built = INDEXES[self.kind](self._normalised())
+        return self._built
+
+    def _normalised(self) -> Points:
+        """Points whose squares cannot overflow: the points themselves, or a copy."""
+        return self.X if self.scale == 1 else self.X * self.scale
 
     def _fastest(self, normalised: Points) -> str:
         """Name the quicker backend, by rule or by a trial on a few training rows."""
