@@ -12,7 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -131,9 +131,18 @@ def trial_words(placer: Any) -> str:
     return f"{words(placer.weighting)} {placer.order} {placer.loss}"
 
 
-def extended(X: Any, Y: Any, Q: Any, **parameters: Any) -> Answers:
+class Case(NamedTuple):
+    """What is fitted, with queries, and what is recorded of its answers to them."""
+
+    fit: Callable[[], tuple[Any, Any]]
+    answers: Callable[[Any, Any], Answers]
+
+    def __call__(self) -> Answers:
+        return self.answers(*self.fit())
+
+
+def extended(fitted: PCAExtension, Q: Any) -> Answers:
     """Placement, transform, settings in force and the table of a `PCAExtension`."""
-    fitted = PCAExtension(**parameters).fit(X, Y)
     found = {f"place.{k}": v for k, v in fitted.place(Q)._asdict().items()}
     found["transform"] = fitted.transform(Q)
     found["one"] = fitted.transform(Q[2:3])
@@ -146,18 +155,25 @@ def extended(X: Any, Y: Any, Q: Any, **parameters: Any) -> Answers:
     return found
 
 
-def transformed(estimator: Any, X: Any, Y: Any, Q: Any, *names: str) -> Answers:
+def transformed(*names: str) -> Callable[[Any, Any], Answers]:
     """Coordinates and some fitted attributes of any estimator."""
+
+    def answers(fitted: Any, Q: Any) -> Answers:
+        found = {"transform": fitted.transform(Q)}
+        return found | {name: np.asarray(getattr(fitted, name), dtype=float) for name in names}
+
+    return answers
+
+
+def fitted_to(estimator: Any, X: Any, Y: Any, Q: Any) -> tuple[Any, Any]:
+    """Fit an estimator, without Y if there is none."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fitted = estimator.fit(X) if Y is None else estimator.fit(X, Y)
-        found = {"transform": fitted.transform(Q)}
-    return found | {name: np.asarray(getattr(fitted, name), dtype=float) for name in names}
+        return (estimator.fit(X) if Y is None else estimator.fit(X, Y)), Q
 
 
-def judged(detector: NoveltyDetector, X: Any, Y: Any, Q: Any) -> Answers:
+def judged(fitted: NoveltyDetector, Q: Any) -> Answers:
     """Scores, p-values, labels and reasons of a detector, and its placement if it has a map."""
-    fitted = detector.fit(X) if Y is None else detector.fit(X, Y)
     told = fitted.explain(Q)
     found = {
         "abnormality": fitted.abnormality(Q),
@@ -178,12 +194,12 @@ def inverse_cube(r: np.ndarray) -> np.ndarray:
     return 1 / np.maximum(r, 1e-9) ** 3
 
 
-def cases() -> dict[str, Callable[[], Answers]]:
+def cases() -> dict[str, Case]:
     """Every case by name; each call makes its data anew."""
-    found: dict[str, Callable[[], Answers]] = {}
+    found: dict[str, Case] = {}
 
     def add(name: str, data: Callable[[], Any], **parameters: Any) -> None:
-        found[name] = lambda: extended(*data(), **parameters)
+        found[name] = Case(lambda: fitted_to(PCAExtension(**parameters), *data()), extended)
 
     paper = {"order": 0, "loss": "squared"}
     for weighting in ("distance", "tangent", "split_tangent", "local_tangent"):
@@ -250,24 +266,27 @@ def cases() -> dict[str, Callable[[], Answers]]:
             (LaplacianPyramids(stop="tolerance"), ("scales_", "errors_")),
             (MultiscaleExtension(), ("scales_", "errors_")),
         ):
-            found[f"{name} {extension!r}"] = lambda e=extension, d=data, n=listed: transformed(
-                e, *d(), *n
+            found[f"{name} {extension!r}"] = Case(
+                lambda e=extension, d=data: fitted_to(e, *d()), transformed(*listed)
             )
-    found["digits sparse Nystroem"] = lambda: transformed(NystroemExtension(), *thin())
+    found["digits sparse Nystroem"] = Case(
+        lambda: fitted_to(NystroemExtension(), *thin()), transformed()
+    )
     for name, data in (("sphere", sphere), ("torn", torn)):
         for maps in (DiffusionMaps(n_components=3), DiffusionMaps(n_neighbors=20, t=2)):
-            found[f"{name} {maps!r}"] = lambda m=maps, d=data: transformed(
-                m, d()[0], None, d()[2], "embedding_", "eigenvalues_", "bandwidth_"
+            found[f"{name} {maps!r}"] = Case(
+                lambda m=maps, d=data: fitted_to(m, d()[0], None, d()[2]),
+                transformed("embedding_", "eigenvalues_", "bandwidth_"),
             )
 
-    def isomap() -> Answers:
+    def isomap() -> tuple[Any, Any]:
         from sklearn.manifold import Isomap
 
         X, _, Q = roll()
         with threadpool_limits(1):  # Isomap's own answer depends on the threads
-            return transformed(Extended(Isomap(n_neighbors=8, eigen_solver="dense")), X, None, Q)
+            return fitted_to(Extended(Isomap(n_neighbors=8, eigen_solver="dense")), X, None, Q)
 
-    found["roll Extended Isomap"] = isomap
+    found["roll Extended Isomap"] = Case(isomap, transformed())
     fixed = PCAExtension(weighting="tangent", n_neighbors=8, **paper)
     ball = PCAExtension(weighting="distance", radius=3.0, **paper)
     angle = PCAExtension(metric="cosine", weighting="distance", n_neighbors=6, **paper)
@@ -286,11 +305,11 @@ def cases() -> dict[str, Callable[[], Answers]]:
         ("digits cosine map", digits, NoveltyDetector(angle), True),
     ):
 
-        def judge(data: Any = data, detector: Any = detector, has_map: bool = has_map) -> Answers:
+        def fit(data: Any = data, detector: Any = detector, has_map: bool = has_map) -> Any:
             X, Y, Q = data()
-            return judged(detector, X, Y if has_map else None, Q)
+            return fitted_to(detector, X, Y if has_map else None, Q)
 
-        found[f"detector {name}"] = judge
+        found[f"detector {name}"] = Case(fit, judged)
     return found
 
 

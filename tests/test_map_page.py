@@ -13,6 +13,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
+import outsample
 from browser import browser
 from outsample import Extended, NoveltyDetector, PCAExtension
 from outsample.report import map_data
@@ -448,6 +449,17 @@ def test_left_out_errors_are_those_of_the_model(groups):
     assert len(known) == len(core.left_out_.rows)
     size = map_data.collect(core, None, None, None).size
     assert known.mean() / size == pytest.approx(core.loo_error_)
+
+
+def test_a_saved_model_gives_the_same_page(groups, placed, page, tmp_path):
+    outsample.save(groups[2], tmp_path / "m.outsample")
+    loaded = outsample.load(tmp_path / "m.outsample")
+    columns = {"name": [f"old-{i:03d}" for i in range(240)], "kind": groups[1]}
+    again = write_map_page(
+        tmp_path / "m.html", loaded, map_names=NAMES, columns=columns, placed=placed,
+        title=f"Ants {HOSTILE}",
+    )  # fmt: skip
+    assert again.read_bytes() == page.read_bytes()
 
 
 def test_any_embedding_extended(groups, tmp_path):

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from outsample.estimators.nystroem import NystroemExtension
     from outsample.estimators.pca_extension import PCAExtension
     from outsample.estimators.pyramids import LaplacianPyramids
+    from outsample.files.layout import ModelFileError
+    from outsample.files.model_file import load, save
     from outsample.records import Placement
 
 __version__ = "0.1.0"
@@ -34,12 +36,15 @@ _HOMES = {
     "GeometricHarmonics": "outsample.estimators.harmonics",
     "LaplacianPyramids": "outsample.estimators.pyramids",
     "MultiscaleExtension": "outsample.estimators.multiscale",
+    "ModelFileError": "outsample.files.layout",
     "NoveltyDetector": "outsample.estimators.novelty_detector",
     "NystroemExtension": "outsample.estimators.nystroem",
     "PCAExtension": "outsample.estimators.pca_extension",
     "NeighborLoss": "outsample.placers.neighbor_loss",
     "Placement": "outsample.records",
     "compare": "outsample.comparison.compare",
+    "load": "outsample.files.model_file",
+    "save": "outsample.files.model_file",
 }
 
 __all__ = [
@@ -52,6 +57,7 @@ __all__ = [
     "GeometricHarmonics",
     "InverseDistance",
     "LaplacianPyramids",
+    "ModelFileError",
     "MultiscaleExtension",
     "NeighborLoss",
     "NoveltyDetector",
@@ -59,6 +65,8 @@ __all__ = [
     "PCAExtension",
     "Placement",
     "compare",
+    "load",
+    "save",
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import Any
 
@@ -22,6 +23,16 @@ from outsample._validation import check_given, check_images, fits_float32, is_ma
 from outsample.estimators.pca_extension import PCAExtension
 from outsample.points import map_size, relative_error
 from outsample.records import Placement
+
+
+@dataclass(frozen=True)
+class NotKept:
+    """Stands for what a model file does not keep: an embedding, which is code, or a generator."""
+
+    words: str
+
+    def __repr__(self) -> str:
+        return f"<not kept: {self.words}>"
 
 
 def _can_place(extended: Extended) -> bool:
@@ -180,6 +191,11 @@ class Extended(
         return self.n_components_
 
     def _embed(self, X: Any, y: Any) -> np.ndarray:
+        if isinstance(self.embedding, NotKept):
+            raise TypeError(
+                f"embedding was not kept in the model file ({self.embedding.words}); to fit again, "
+                "give one by set_params(embedding=...)."
+            )
         if isinstance(self.embedding, type) or not hasattr(self.embedding, "fit_transform"):
             raise TypeError(
                 f"embedding is {self.embedding!r}, but must be an estimator with fit_transform."

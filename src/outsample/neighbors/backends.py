@@ -15,7 +15,7 @@ from scipy.spatial import cKDTree
 from outsample._parallel import thread_count
 from outsample.points import Points, row_norms
 
-# Normalised training coordinates are within 1; a query beyond this is only compared directly.
+# Normalised training coordinates are far below this; a query beyond it is only compared directly.
 FAR_AWAY = 1e100
 
 # The fewest and the most rows (q,) that a ball may hold.

@@ -1,0 +1,119 @@
+"""An estimator from the texts and arrays of a file."""
+
+from __future__ import annotations
+
+from threading import RLock
+from typing import Any
+
+from sklearn.base import clone
+
+from outsample.files.estimator_schema import CLASSES, ESTIMATORS, bare, parameters_of
+from outsample.files.kinds import Misfit, Scope
+from outsample.files.layout import Mapped, ModelFileError, damaged, parsed
+from outsample.files.schema import fits
+from outsample.files.tree import Decoder
+
+
+def loaded(mapped: Mapped, at_once: bool) -> Any:
+    """Build the estimator of a file, at once or when it is first used."""
+    with _told(mapped):
+        name = mapped.header.texts["class"]
+        cls = CLASSES.get(name)
+        if cls not in ESTIMATORS:
+            raise ValueError(f"it holds a {name[:60]!r}, which is no estimator of this version")
+        given = _decoded(mapped, "parameters")
+        if set(given) != set(parameters_of(cls)):
+            raise ValueError(f"its parameters are not those of a {name}")
+        if not at_once:
+            told = _described(mapped, "learnt")[1]
+            if type(told.get("n_features_in_")) is not int:
+                raise ValueError("it does not tell how many columns it takes")
+            return unread(cls, given, told, mapped)
+    return bare(cls, given | learnt(cls, given, mapped))
+
+
+def learnt(cls: type, given: dict[str, Any], mapped: Mapped) -> dict[str, Any]:
+    """Read what an estimator learnt; every array is verified and every part looked at."""
+    with _told(mapped):
+        mapped.verify()
+        state = _decoded(mapped, "learnt")
+        if set(state) & set(given) or "n_features_in_" not in state:
+            raise ValueError("it holds no fitted estimator")
+        try:
+            fits(bare(cls, given | state), Scope())
+        except Misfit as misfit:
+            raise ValueError(f"{cls.__name__}{misfit}") from None
+    return state
+
+
+def _decoded(mapped: Mapped, text: str) -> dict[str, Any]:
+    objects, parts = _described(mapped, text)
+    decoder = Decoder(mapped.array, CLASSES)
+    decoder.build(objects)
+    return {name: decoder.value(value) for name, value in parts.items()}
+
+
+def _described(mapped: Mapped, text: str) -> tuple[Any, dict[str, Any]]:
+    """Objects as they are listed, and the parts of the estimator."""
+    told = parsed(mapped.header.texts[text])
+    if not isinstance(told, list) or len(told) != 2 or not isinstance(told[1], dict):
+        raise ValueError("its model is not described")
+    return told[0], told[1]
+
+
+class _told:
+    """Turns whatever goes wrong with what a file says into an error that names the file."""
+
+    def __init__(self, mapped: Mapped) -> None:
+        self.path = mapped.header.path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, KeyError):
+            raise damaged(self.path, f"it has no {error}") from None
+        if isinstance(error, ModelFileError) or not isinstance(
+            error, ValueError | TypeError | RecursionError | OverflowError
+        ):
+            return
+        raise damaged(self.path, str(error)) from None
+
+
+def unread(cls: type, given: dict[str, Any], told: dict[str, Any], mapped: Mapped) -> Any:
+    """Estimator whose learnt state is still in the file: read, verified, when first asked for.
+
+    It is of a class of its own until then, so that estimators know nothing of files.
+    """
+    waiting = {name for name in told if name != "n_features_in_"}
+    lock = RLock()
+
+    def read(model: Any) -> None:
+        with lock:
+            if type(model) is not cls:
+                vars(model).update(learnt(cls, given, mapped))
+                object.__setattr__(model, "__class__", cls)
+
+    class Unread(cls):
+        def __getattr__(self, name: str) -> Any:
+            if name not in waiting:
+                raise AttributeError(f"{cls.__name__!r} object has no attribute {name!r}")
+            read(self)
+            return getattr(self, name)
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name not in given:
+                read(self)
+            object.__setattr__(self, name, value)
+
+        def __reduce_ex__(self, protocol: Any) -> Any:
+            read(self)
+            return self.__reduce_ex__(protocol)
+
+        def __sklearn_clone__(self) -> Any:
+            read(self)
+            return clone(self)
+
+    for name in ("__name__", "__qualname__", "__module__", "__doc__"):
+        setattr(Unread, name, getattr(cls, name))
+    return bare(Unread, given | {"n_features_in_": told["n_features_in_"]})

@@ -1,0 +1,148 @@
+"""Which placers a model file may hold, and what fits them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from outsample._validation import LARGEST_VALUE
+from outsample.files.kinds import (
+    Misfit,
+    Scope,
+    array,
+    densities,
+    images,
+    jobs,
+    listed,
+    one_of,
+    points,
+    real,
+    setting,
+    whole,
+)  # fmt: skip
+from outsample.files.schema import FIELDS, LAWS, dense, is_a, not_negative, positive
+from outsample.placers import blend, diffusion, kriging, local, neighbor_loss, tangent, weighting
+from outsample.records import Frames
+
+# Parts of a blend, at most.
+MOST_PARTS = 64
+curvature = real(0, LARGEST_VALUE, above=True)
+length = setting(0, LARGEST_VALUE, above=True)
+
+FIELDS |= {
+    weighting.InverseDistance: {"power": setting(0, 1000, above=True)},
+    weighting.GaussianDistance: {"length": length},
+    tangent.Tangent: {},
+    tangent.LocalTangent: {},
+    tangent.SplitTangent: {},
+    kriging.Correlated: {
+        "covariance": one_of(*kriging.KINDS), "length": length, "nugget": setting(0, 1e300),
+    },
+    kriging.GaussianProcess: {"weighting": is_a(kriging.Correlated)},
+    diffusion.Diffusion: {"length": length, "ridge": setting(0, 1)},
+    neighbor_loss.NeighborLoss: {"perplexity": setting(0, 1e9, above=True), "length": length},
+}  # fmt: skip
+WEIGHTINGS = (
+    weighting.InverseDistance, weighting.GaussianDistance, tangent.Tangent, tangent.LocalTangent,
+    tangent.SplitTangent, kriging.Correlated,
+)  # fmt: skip
+FIELDS[local.LocalPlacer] = {
+    "weighting": is_a(*WEIGHTINGS),
+    "n_neighbors": whole(1, 2**31),
+    "order": one_of(0, 1, 2),
+    "loss": one_of("squared", "absolute"),
+    "tangent_dim": whole(1, 2**31),
+}
+SINGLE = (
+    local.LocalPlacer, kriging.GaussianProcess, diffusion.Diffusion, neighbor_loss.NeighborLoss,
+)  # fmt: skip
+FIELDS[blend.Blend] = {
+    "parts": listed(is_a(*SINGLE), MOST_PARTS, tuple, 1),
+    "shares": listed(setting(0, 1, above=True), MOST_PARTS, tuple, 1),
+}
+PLACERS = (*SINGLE, blend.Blend)
+
+# Fitted weightings and placers.
+learnt = {"X": points("m"), "Y": images("m", "d"), "n_jobs": jobs}
+FIELDS |= {
+    weighting.FittedPower: {**learnt, "power": setting(0, 1000, above=True)},
+    weighting.FittedGaussian: {**learnt, "length": length},
+    tangent.FittedTangent: {**learnt, "curvature": curvature},
+    tangent.FittedLocalTangent: {**learnt, "curvature": curvature, "frames": is_a(Frames)},
+    tangent.FittedSplitTangent: {**learnt, "curvature": curvature, "tangent_dim": whole(1, "d")},
+    kriging.FittedKriging: {**learnt, "settings": is_a(kriging.Correlated)},
+}
+FITTED_WEIGHTINGS = {
+    weighting.InverseDistance: weighting.FittedPower,
+    weighting.GaussianDistance: weighting.FittedGaussian,
+    tangent.Tangent: tangent.FittedTangent,
+    tangent.LocalTangent: tangent.FittedLocalTangent,
+    tangent.SplitTangent: tangent.FittedSplitTangent,
+    kriging.Correlated: kriging.FittedKriging,
+}
+over_all = {**learnt, "left_out": images(None, "d"), "unit": positive}
+FIELDS |= {
+    local.FittedLocal: {
+        "weighting": is_a(*FITTED_WEIGHTINGS.values()),
+        "X": points("m"),
+        "placer": is_a(local.LocalPlacer),
+    },
+    kriging.FittedProcess: {
+        **over_all,
+        "placer": is_a(kriging.GaussianProcess),
+        "mean": images("d"),
+        "coefficients": images("m", "d"),
+    },
+    diffusion.FittedDiffusion: {
+        **over_all,
+        "placer": is_a(diffusion.Diffusion),
+        "inverse_densities": densities("m"),
+        "lift": images("m", "d"),
+        "center": images("d"),
+        "reach": not_negative,
+    },
+    neighbor_loss.FittedNeighborLoss: {
+        **learnt,
+        "placer": is_a(neighbor_loss.NeighborLoss),
+        "Z": images("m", "d"),
+        "unit": positive,
+        "crowd": array("m", least=0),
+    },
+}
+FITTED = (
+    local.FittedLocal, kriging.FittedProcess, diffusion.FittedDiffusion,
+    neighbor_loss.FittedNeighborLoss,
+)  # fmt: skip
+FIELDS[blend.FittedBlend] = {
+    "parts": listed(is_a(*FITTED), MOST_PARTS, tuple, 1),
+    "placer": is_a(blend.Blend),
+}
+
+
+def _local(value: local.FittedLocal, scope: Scope) -> None:
+    if type(value.weighting) is not FITTED_WEIGHTINGS[type(value.placer.weighting)]:
+        raise Misfit(".weighting is not that of its placer")
+    if value.placer.order > 0:
+        dense(scope, "a polynomial")
+
+
+def _blend(value: blend.Blend, scope: Scope) -> None:
+    if len(value.parts) != len(value.shares) or abs(sum(value.shares) - 1) > 1e-9:
+        raise Misfit(".shares do not fit the parts")
+
+
+def _fitted_blend(value: blend.FittedBlend, scope: Scope) -> None:
+    if tuple(part.placer for part in value.parts) != value.placer.parts:
+        raise Misfit(".parts are not those of its placer")
+
+
+def _over_all(value: Any, scope: Scope) -> None:
+    dense(scope, "a placer over all points")
+
+
+LAWS |= {
+    local.FittedLocal: _local,
+    blend.Blend: _blend,
+    blend.FittedBlend: _fitted_blend,
+    kriging.FittedProcess: _over_all,
+    diffusion.FittedDiffusion: _over_all,
+}
