@@ -112,6 +112,16 @@ def press(chrome, key):
     chrome.settle()
 
 
+def search(chrome, words, expected):
+    """Type into the search box and wait for its answer."""
+    chrome.change("#find", words)
+    for _ in range(100):
+        if chrome.text("#found-count") == expected:
+            return
+        time.sleep(0.05)
+    assert chrome.text("#found-count") == expected
+
+
 def test_draws_the_points_in_their_colours(shown, placed):
     assert shown.run("return document.title").startswith("Ants </script>")
     ground, strange = [255, 255, 255], [122, 2, 24]
@@ -202,22 +212,14 @@ def test_filter_by_p_value(shown, placed):
 
 
 def test_search_finds_shows_and_selects(shown):
-    shown.change("#find", "NEW-1")
-    time.sleep(0.2)
-    assert shown.text("#found-count") == "10 found"
+    search(shown, "NEW-1", "10 found")
     shown.click("#found button")
     assert "new-10" in shown.text(".card")
     shown.click("#found .all")
     assert states(shown).count(1) == 10 and set(states(shown, "training")) == {2}
-    shown.change("#find", "bee")
-    time.sleep(0.2)
-    assert shown.text("#found-count") == "93 found"
-    shown.change("#find", "onerror")
-    time.sleep(0.2)
-    assert shown.text("#found-count") == "1 found"
-    shown.change("#find", "nowhere")
-    time.sleep(0.2)
-    assert shown.text("#found-count") == "Nothing found"
+    search(shown, "bee", "93 found")
+    search(shown, "onerror", "1 found")
+    search(shown, "nowhere", "Nothing found")
 
 
 def test_lasso_keeps_the_context_and_is_exported(shown, placed):
@@ -410,8 +412,7 @@ def test_columns_with_names_of_the_language_and_numbers_as_ids(chrome, groups, t
     for name in odd:
         chrome.change("#by-new", name)
         assert chrome.text("#legend-new").split() == ["a", "2", "b", "1"]
-    chrome.change("#find", "123456789")
-    time.sleep(0.2)
+    search(chrome, "123456789", "1 found")
     chrome.click("#found button")
     told = chrome.text(".card")
     assert "123456789" in told and "native code" not in told and "constructor" in told
