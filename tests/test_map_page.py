@@ -13,6 +13,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
+import outsample
 from browser import browser
 from outsample import Extended, NoveltyDetector, PCAExtension
 from outsample.report import map_data
@@ -111,6 +112,16 @@ def press(chrome, key):
     chrome.settle()
 
 
+def search(chrome, words, expected):
+    """Type into the search box and wait for its answer."""
+    chrome.change("#find", words)
+    for _ in range(100):
+        if chrome.text("#found-count") == expected:
+            return
+        time.sleep(0.05)
+    assert chrome.text("#found-count") == expected
+
+
 def test_draws_the_points_in_their_colours(shown, placed):
     assert shown.run("return document.title").startswith("Ants </script>")
     ground, strange = [255, 255, 255], [122, 2, 24]
@@ -201,22 +212,14 @@ def test_filter_by_p_value(shown, placed):
 
 
 def test_search_finds_shows_and_selects(shown):
-    shown.change("#find", "NEW-1")
-    time.sleep(0.2)
-    assert shown.text("#found-count") == "10 found"
+    search(shown, "NEW-1", "10 found")
     shown.click("#found button")
     assert "new-10" in shown.text(".card")
     shown.click("#found .all")
     assert states(shown).count(1) == 10 and set(states(shown, "training")) == {2}
-    shown.change("#find", "bee")
-    time.sleep(0.2)
-    assert shown.text("#found-count") == "93 found"
-    shown.change("#find", "onerror")
-    time.sleep(0.2)
-    assert shown.text("#found-count") == "1 found"
-    shown.change("#find", "nowhere")
-    time.sleep(0.2)
-    assert shown.text("#found-count") == "Nothing found"
+    search(shown, "bee", "93 found")
+    search(shown, "onerror", "1 found")
+    search(shown, "nowhere", "Nothing found")
 
 
 def test_lasso_keeps_the_context_and_is_exported(shown, placed):
@@ -409,8 +412,7 @@ def test_columns_with_names_of_the_language_and_numbers_as_ids(chrome, groups, t
     for name in odd:
         chrome.change("#by-new", name)
         assert chrome.text("#legend-new").split() == ["a", "2", "b", "1"]
-    chrome.change("#find", "123456789")
-    time.sleep(0.2)
+    search(chrome, "123456789", "1 found")
     chrome.click("#found button")
     told = chrome.text(".card")
     assert "123456789" in told and "native code" not in told and "constructor" in told
@@ -448,6 +450,17 @@ def test_left_out_errors_are_those_of_the_model(groups):
     assert len(known) == len(core.left_out_.rows)
     size = map_data.collect(core, None, None, None).size
     assert known.mean() / size == pytest.approx(core.loo_error_)
+
+
+def test_a_saved_model_gives_the_same_page(groups, placed, page, tmp_path):
+    outsample.save(groups[2], tmp_path / "m.outsample")
+    loaded = outsample.load(tmp_path / "m.outsample")
+    columns = {"name": [f"old-{i:03d}" for i in range(240)], "kind": groups[1]}
+    again = write_map_page(
+        tmp_path / "m.html", loaded, map_names=NAMES, columns=columns, placed=placed,
+        title=f"Ants {HOSTILE}",
+    )  # fmt: skip
+    assert again.read_bytes() == page.read_bytes()
 
 
 def test_any_embedding_extended(groups, tmp_path):
