@@ -269,7 +269,7 @@ class TestInterrupted:
                 raise KeyboardInterrupt
 
         class Progress:
-            def __init__(self, total):
+            def __init__(self, total, silent):
                 pass
 
             def __enter__(self):

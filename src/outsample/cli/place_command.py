@@ -95,7 +95,7 @@ def _place_table(model: str, new: str, opened: Any, placing: Any, given: dict[st
     jobs = (os.cpu_count() or 1) if given["jobs"] == -1 else given["jobs"]
     lenient = given["bad_rows"] == "empty"
     run = Run(source, matched, placing, jobs, lenient, given["delimiter"])
-    with row_progress(source.size) if not given["as_json"] else _silence() as tell:
+    with row_progress(source.size, silent=given["as_json"]) as tell:
         if out == "-":
             n_rows = run_into_pipe(run, tell)
         else:
@@ -169,11 +169,3 @@ def _check_use(new: str, given: dict[str, Any]) -> None:
             writer_for(given["out"])
         except ValueError as error:
             raise Failure(str(error), BAD_USE) from error
-
-
-class _silence:
-    def __enter__(self) -> Any:
-        return lambda rows, offset: None
-
-    def __exit__(self, *error: Any) -> None:
-        return None

@@ -67,12 +67,14 @@ def note(words: str) -> None:
 
 
 @contextmanager
-def row_progress(total: int | None) -> Iterator[Callable[[int, int], None]]:
+def row_progress(
+    total: int | None, *, silent: bool = False
+) -> Iterator[Callable[[int, int], None]]:
     """Show rows, rate and time left on a terminal, nothing elsewhere.
 
     What is yielded takes the rows done and the offset they end at, of ``total`` in all.
     """
-    if not sys.stderr.isatty():
+    if silent or not sys.stderr.isatty():
         yield lambda rows, offset: None
         return
     from rich.console import Console

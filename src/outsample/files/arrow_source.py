@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import IO, Any
 
 import numpy as np
@@ -161,19 +162,16 @@ def _values(column: Any) -> np.ndarray:
     return cells
 
 
-class _faults_told:
-    """What pyarrow says of a damaged file, or that it is missing, as one sentence."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, ImportError):
-            raise ValueError(
-                f"{self.path}: Parquet and Arrow need pyarrow: pip install \"outsample[tables]\""
-            ) from None
-        if type(error).__module__.startswith("pyarrow") or isinstance(error, OSError):
-            raise CellError(f"{self.path}: damaged ({' '.join(str(error).split())})") from None
+@contextmanager
+def _faults_told(path: str) -> Iterator[None]:
+    """Say in one sentence what pyarrow says of a damaged file, or that it is missing."""
+    try:
+        yield
+    except ImportError:
+        raise ValueError(
+            f'{path}: Parquet and Arrow need pyarrow: pip install "outsample[tables]"'
+        ) from None
+    except Exception as error:  # pyarrow's own are of many kinds
+        if not (isinstance(error, OSError) or type(error).__module__.startswith("pyarrow")):
+            raise
+        raise CellError(f"{path}: damaged ({' '.join(str(error).split())})") from None
