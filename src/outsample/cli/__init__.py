@@ -23,13 +23,13 @@ __all__ = ["main"]
 )
 @click.version_option(__version__, prog_name="outsample", message="%(prog)s %(version)s")
 def main() -> None:
-    r"""Place new points on an existing map, and say how far to trust it.
+    """Place new points on an existing map, and say how far to trust it.
 
     \b
     outsample fit points.csv map.csv -o model.outsample
     outsample place model.outsample new.csv -o placed.csv
     outsample report model.outsample placed.csv -o page.html
-    """
+    """  # noqa: D301
 
 
 for command in (fit, place, inspect, report, compare, demo, reproduce, bench, completion):
