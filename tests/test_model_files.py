@@ -373,6 +373,11 @@ def test_where_nothing_can_be_written_the_error_is_the_systems(extension, tmp_pa
         outsample.save(extension, tmp_path / "nowhere" / "model.outsample")
     with pytest.raises(IsADirectoryError, match="is a folder"):
         outsample.save(extension, tmp_path)
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(OSError, match="no plain file"):
+            outsample.save(extension, tmp_path / "pipe")
+        assert not (tmp_path / "pipe").is_file()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills a process")
@@ -440,7 +445,7 @@ USES = {
     "clone": lambda model, X: clone(model),
     "fit": lambda model, X: model.fit(X, X),
     "names": lambda model, X: model.get_feature_names_out(),
-    "save": lambda model, X: outsample.save(model, os.devnull),
+    "save": lambda model, X: outsample.save(model, "never-written.outsample"),
 }
 
 
