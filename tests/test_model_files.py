@@ -562,6 +562,17 @@ sys.stdin.read(1)
     assert share.sum() < 1.05 * size and own.sum() == 0  # and there is one copy
 
 
+def test_describing_a_file_imports_neither_numba_nor_scikit_learn(extension, path):
+    outsample.save(extension, path, columns={"id": np.arange(40)})
+    program = f"""
+import sys
+from outsample.files.model_file import describe, read_columns
+assert describe({str(path)!r}).n_points == len(read_columns({str(path)!r})["id"])
+assert not {{"numba", "sklearn", "scipy"}} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_the_header_is_strict_json(extension, path):
     outsample.save(extension, path)
     data = path.read_bytes()

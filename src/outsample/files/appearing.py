@@ -18,7 +18,7 @@ def appearing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise IsADirectoryError(f"{path}: is a folder; give the name of a file.")
     if target.exists() and not target.is_file():  # a device would be replaced by a file
         raise OSError(f"{path}: is no plain file; give the name of a file.")
-    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
+    temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}.tmp")
     try:
         with open(temporary, "xb") as stream:
             yield stream
