@@ -9,7 +9,7 @@ SLOWEST := --durations=15 --durations-min=1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-long lint types imports unit bench docs clean
+.PHONY: help demo test test-long lint types imports unit package bench docs figures clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-9s %s\n", $$1, $$2 }' Makefile
@@ -27,12 +27,17 @@ test-long: $(VENV)/.has-dev  ## nightly: laws with 20 times the examples, what i
 lint: $(VENV)/.has-dev  ## ruff
 	$(BIN)/ruff check .
 
-types: $(VENV)/.has-dev  ## mypy
+types: $(VENV)/.has-dev  ## mypy, and a strict client of the public names
 	$(BIN)/mypy
+	MYPYPATH=src $(BIN)/mypy --strict --follow-imports=silent tests/typed_client.py
 
 imports: $(VENV)/.has-dev  ## import layers
 	$(BIN)/lint-imports
 
+# Two processes of tests fill two cores: more threads of OpenMP only wait for one another. BLAS
+# keeps its two, because there are tests of what they change.
+unit: export OMP_NUM_THREADS = 1
+unit: export OPENBLAS_NUM_THREADS = 2
 # Coverage cannot see into compiled kernels, so their tests run once more as plain Python
 # (which, unlike compiled code, warns of overflow: not a fault there).
 unit: $(VENV)/.has-dev  ## tests and doctests, with coverage
@@ -40,11 +45,21 @@ unit: $(VENV)/.has-dev  ## tests and doctests, with coverage
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -m 'kernels and not long' --no-header -W ignore::RuntimeWarning $(COV) --cov-append $(PYTEST_ARGS)
 	$(BIN)/coverage report
 
+package: $(VENV)/.has-dev  ## wheel and source, installed where there is nothing else, and tried
+	rm -rf build/package
+	$(BIN)/python -m build --outdir build/package >/dev/null
+	$(PYTHON) -m venv build/package/venv
+	build/package/venv/bin/python -m pip install --quiet build/package/*.whl
+	cd build/package && NUMBA_DISABLE_JIT=1 venv/bin/python -W ignore ../../tests/smoke.py
+
 bench: $(VENV)/.has-bench  ## compare with other libraries
 	$(BIN)/outsample bench
 
-docs: $(VENV)/.has-docs  ## documentation in build/docs
-	$(BIN)/mkdocs build --strict
+docs: $(VENV)/.has-docs  ## documentation in build/docs, with the gallery run
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+figures: $(VENV)/.has-dev  ## write the tables of the docs from RESULTS="accuracy.json novelty.json"
+	$(BIN)/python docs/write_figures.py $(RESULTS)
 
 clean:  ## remove what the other targets made, except .venv
 	rm -rf build dist .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -44,7 +44,7 @@ def twin(X, Y, x, weighting, k):
 
 @pytest.mark.kernels
 @every_weighting
-@given(seed=st.integers(0, 10**6), d=st.integers(1, 4), k=st.integers(1, 12))
+@given(seed=st.integers(0, 10**6), d=st.integers(1, 9), k=st.integers(1, 12))
 def test_the_answer_is_the_geometric_median(name, seed, d, k):
     weighting, twin_weighting = WEIGHTINGS[name]
     X, Y, queries = random_map(seed, 25, 3, d)

@@ -41,6 +41,11 @@ def test_importing_the_package_loads_nothing_heavy():
         ["--version"],
         ["demo", "--help"],
         ["compare", "--help"],
+        ["fit", "--help"],
+        ["place", "--help"],
+        ["inspect", "--help"],
+        ["report", "--help"],
+        ["completion", "bash"],
         ["bench", "--help"],
         ["bench", "accuracy", "--help"],
         ["bench", "novelty", "--help"],
@@ -183,30 +188,36 @@ def test_compare_prints_a_plain_table_and_writes_files(pair):
     assert not re.search(r"https?://|@import|url\(|<script|<link", html)
 
 
+def test_compare_for_machines(pair):
+    result = compare(pair / "both.npz", "--splits", 1, "--json")
+    told = json.loads(result.stdout)
+    assert told["n_points"] == 60 and len(told["rows"]) == 4 and result.stderr == ""
+
+
 def test_compare_takes_both_from_one_file_and_follows_the_seed(pair):
     one, other = (compare(pair / "both.npz", "--splits", 1, "--seed", s).stdout for s in (0, 1))
     assert len(one.splitlines()) == 5 and one != other
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "code", "message"),
     [
-        (["none.npy", "Y.csv"], "none.npy: no such file"),
-        (["X.npy"], "MAP is missing"),
-        (["X.npy", "short.npy"], "X.npy has 60 rows, but {}/short.npy has 59"),
-        (["X.npy", "text.csv"], "text.csv: line 2, column 1: 'two' is no number"),
-        (["X.npy", "nan.npy"], "Input y contains NaN. First bad entry of y: row 0, column 0"),
-        (["X.npy", "Y.csv", "--splits", "0"], "n_splits is 0"),
-        (["X.npy", "Y.csv", "--out", "X.npy/sub"], "cannot write to"),
+        (["none.npy", "Y.csv"], 2, "none.npy: no such file"),
+        (["X.npy"], 2, "MAP is missing"),
+        (["X.npy", "short.npy"], 3, "X.npy has 60 rows, but {}/short.npy has 59"),
+        (["X.npy", "text.csv"], 3, "text.csv: line 2, column 1: 'two' is no number"),
+        (["X.npy", "nan.npy"], 3, "nan.npy: row 1 has no finite number in column 'column_1'"),
+        (["X.npy", "Y.csv", "--splits", "0"], 2, "0 is not in the range"),
+        (["X.npy", "Y.csv", "--out", "X.npy/sub"], 1, "cannot write to"),
     ],
 )
-def test_compare_says_in_one_line_what_is_wrong(pair, monkeypatch, words, message):
+def test_compare_says_in_one_line_what_is_wrong(pair, monkeypatch, words, code, message):
     monkeypatch.chdir(pair)
     np.save("short.npy", np.zeros((59, 2)))
     np.save("nan.npy", np.full((60, 1), np.nan))
     (pair / "text.csv").write_text("1,2\ntwo,3\n")
     result = compare(*words)
-    assert result.exit_code == 1
+    assert result.exit_code == code
     last = result.stderr.splitlines()[-1]
     assert last.startswith("Error: ") and message.replace("{}/", "") in last
     assert "Traceback" not in result.output
@@ -314,3 +325,23 @@ def test_a_closed_pipe_ends_quietly_after_the_work(pair):
     run.wait()
     assert "Traceback" not in told and "Error" not in told and "Exception" not in told
     assert sorted(os.listdir(out)) == ["compare.csv", "compare.html", "compare.json"]
+
+
+def test_rows_are_counted_on_a_terminal_and_nowhere_else(monkeypatch, capsys):
+    from outsample.cli.showing import row_progress, waiting
+
+    with row_progress(100) as tell, waiting("learning", silent=False):
+        tell(10, 50)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "100")
+    with row_progress(100) as tell:
+        tell(1000, 50)
+        tell(2000, 80)
+    shown = capsys.readouterr().err
+    assert "2,000 rows" in shown and "rows/s" in shown and "left" in shown
+    with waiting("learning", silent=True):
+        pass
+    with waiting("learning", silent=False):
+        pass

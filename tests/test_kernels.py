@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import reference
 from outsample import PCAExtension
-from outsample._kernels import correlated, linear_algebra, search
+from outsample._kernels import correlated, frames, linear_algebra, search
 from outsample.neighbors.index import NeighborIndex
 
 pytestmark = pytest.mark.kernels
@@ -153,3 +153,19 @@ def test_factor_of_a_covariance(seed, k):
     np.testing.assert_allclose(upper.T @ upper, A, atol=1e-13 * A.max())
     correlated.solve_lower(factor, sides)
     np.testing.assert_allclose(upper.T @ sides, half, atol=1e-9 * np.abs(half).max())
+
+
+@given(seed=st.integers(0, 10**6), d=st.integers(2, 30), k=st.integers(1, 29))
+def test_frames_of_few_images_in_many_dimensions(seed, d, k):
+    rng = np.random.default_rng(seed)
+    k = min(k, d - 1)
+    rank = rng.integers(1, k + 1)
+    Y = rng.normal(size=(k, rank)) @ rng.normal(size=(rank, d))
+    axes, spread = np.empty((1, d, d)), np.empty((1, d))
+    indptr, indices = np.array([0, k]), np.arange(k)
+    frames.image_frames(0, 1, Y, indptr, indices, np.ones(1), axes, spread)
+    centred = Y - Y.mean(axis=0)
+    np.testing.assert_allclose(axes[0].T @ axes[0], np.eye(d), atol=1e-13)
+    assert (np.diff(spread[0]) <= 1e-7 * spread[0, 0]).all()
+    found = axes[0] * spread[0] ** 2 @ axes[0].T
+    np.testing.assert_allclose(found, centred.T @ centred / k, atol=1e-12 * (1 + np.abs(Y).max()))

@@ -1,7 +1,6 @@
 """Reading tables: every format, and words that say where a file is wrong."""
 
 import sys
-import types
 
 import numpy as np
 import pytest
@@ -125,33 +124,48 @@ def test_damage_endings_and_missing_files(tmp_path):
         read_table(tmp_path / "none.npy")
 
 
-class TestParquet:
-    @pytest.fixture
-    def path(self, tmp_path):
-        return write(tmp_path / "a.parquet", "not read: the reader is replaced")
+def frame_file(path, frame):
+    """Write columns as Parquet, an Arrow file, or an Arrow stream."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import feather, ipc, parquet
 
-    def test_numbers(self, path, monkeypatch):
-        pandas = pytest.importorskip("pandas")
-        frame = pandas.DataFrame({"x": [1, 2], "y": [0.5, None]})
-        monkeypatch.setattr(pandas, "read_parquet", lambda path: frame)
+    table = pyarrow.table(frame)
+    if path.suffix == ".parquet":
+        parquet.write_table(table, path)
+    elif path.suffix == ".arrows":
+        with ipc.new_stream(str(path), table.schema) as writer:
+            writer.write_table(table)
+    else:
+        feather.write_feather(table, str(path), compression="uncompressed")
+    return path
+
+
+class TestArrow:
+    @pytest.mark.parametrize("ending", [".parquet", ".arrow", ".feather", ".arrows"])
+    def test_numbers(self, tmp_path, ending):
+        path = frame_file(tmp_path / f"a{ending}", {"x": [1, 2], "y": [0.5, None]})
         assert np.array_equal(read_table(path), [[1, 0.5], [2, np.nan]], equal_nan=True)
 
-    def test_text_in_a_column(self, path, monkeypatch):
-        pandas = pytest.importorskip("pandas")
-        frame = pandas.DataFrame({"x": [1], "name": ["a"]})
-        monkeypatch.setattr(pandas, "read_parquet", lambda path: frame)
-        with pytest.raises(ValueError, match="column 'name' holds"):
+    def test_float32_stays_and_bits_are_numbers(self, tmp_path):
+        values = np.array([[1.5], [0.1]], dtype=np.float32)
+        path = frame_file(tmp_path / "a.parquet", {"x": values[:, 0]})
+        assert read_table(path).dtype == np.float32 and (read_table(path) == values).all()
+        path = frame_file(tmp_path / "b.parquet", {"x": [True, False]})
+        assert read_table(path).tolist() == [[1.0], [0.0]]
+
+    def test_text_in_a_column(self, tmp_path):
+        path = frame_file(tmp_path / "a.parquet", {"x": [1], "name": ["a"]})
+        with pytest.raises(ValueError, match="column 'name' holds string, not numbers"):
             read_table(path)
 
-    @pytest.mark.parametrize(
-        ("error", "words"),
-        [(ImportError("pyarrow"), r"outsample\[tables\]"), (OSError("bad magic"), "bad magic")],
-    )
-    def test_no_reader_or_no_parquet(self, path, monkeypatch, error, words):
-        def read_parquet(path):
-            raise error
-
-        stand_in = types.SimpleNamespace(read_parquet=read_parquet)
-        monkeypatch.setitem(sys.modules, "pandas", stand_in)
-        with pytest.raises(ValueError, match=words):
+    @pytest.mark.parametrize("ending", [".parquet", ".arrow"])
+    def test_damage(self, tmp_path, ending):
+        path = frame_file(tmp_path / f"a{ending}", {"x": [1.0] * 50})
+        path.write_bytes(path.read_bytes()[:-20])
+        with pytest.raises(ValueError, match=r"a\..*: damaged"):
             read_table(path)
+
+    def test_without_pyarrow(self, tmp_path, monkeypatch):
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+        with pytest.raises(ValueError, match=r"pip install \"outsample\[tables\]\""):
+            read_table(write(tmp_path / "a.parquet", "not read"))

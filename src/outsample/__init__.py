@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from outsample.estimators.pyramids import LaplacianPyramids
     from outsample.files.layout import ModelFileError
     from outsample.files.model_file import load, save
+    from outsample.placers.blend import Blend
+    from outsample.placers.diffusion import Diffusion
+    from outsample.placers.kriging import Correlated
+    from outsample.placers.neighbor_loss import NeighborLoss
+    from outsample.placers.weighting import GaussianDistance, InverseDistance
     from outsample.records import Placement
 
 __version__ = "0.1.0"
@@ -70,12 +75,14 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'outsample' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # else every misspelt name would pass a type checker
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'outsample' has no attribute {name!r}")
+        value = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -7,9 +7,16 @@ of a batch laid end to end.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+
+from outsample.placed_frame import frame
+
+Reals = NDArray[np.floating[Any]]  # float32 or float64, as the points are
+Counts = NDArray[np.integer[Any]]
 
 
 class Neighbors(NamedTuple):
@@ -34,6 +41,21 @@ class Neighbors(NamedTuple):
     indices: np.ndarray
     distances: np.ndarray
     inside: np.ndarray
+
+
+class KNeighbors(NamedTuple):
+    """The nearest training rows of points, nearest first; unpacks as scikit-learn's pair.
+
+    Attributes
+    ----------
+    distances : ndarray of shape (q, k)
+        How far they are, in the metric.
+    indices : ndarray of shape (q, k)
+        Rows of the X that was fitted.
+    """
+
+    distances: np.ndarray
+    indices: np.ndarray
 
 
 class Frames(NamedTuple):
@@ -114,14 +136,46 @@ class Placement(NamedTuple):
     array([3])
     """
 
-    coordinates: np.ndarray
-    error_bar: np.ndarray
-    residual: np.ndarray
-    dispersion: np.ndarray
-    off_manifold: np.ndarray
-    isolation: np.ndarray
-    bound: np.ndarray
-    n_neighbors: np.ndarray
+    coordinates: Reals
+    error_bar: Reals
+    residual: Reals
+    dispersion: Reals
+    off_manifold: Reals
+    isolation: Reals
+    bound: Reals
+    n_neighbors: Counts
+
+    def to_frame(
+        self, columns: Sequence[str] | None = None, index: Any = None, kind: str = "pandas"
+    ) -> Any:
+        """Return a table with one row a point: the coordinates, then the numbers about them.
+
+        Parameters
+        ----------
+        columns : sequence of d str, default=None
+            Names of the coordinates; None is ``map_1``, ``map_2``, ...
+        index : sequence of shape (q,), default=None
+            Names of the points: the index of a pandas frame; polars has none, so that they become
+            its first column, under the index's own name or ``index``.
+        kind : {"pandas", "polars"}, default="pandas"
+            What to make.
+
+        Returns
+        -------
+        pandas.DataFrame or polars.DataFrame
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from outsample import PCAExtension
+        >>> X = np.linspace(0, 1, 11)[:, None]
+        >>> placed = PCAExtension(radius=0.15, order=0, loss="squared").fit(X, X).place([[0.42]])
+        >>> placed.to_frame(["x"], index=["new"]).loc["new", ["x", "n_neighbors"]].round(2)
+        x              0.4
+        n_neighbors    3.0
+        Name: new, dtype: float64
+        """
+        return frame(self, columns, index, kind)
 
 
 class JudgedPlacement(NamedTuple):
@@ -137,13 +191,42 @@ class JudgedPlacement(NamedTuple):
         Conformal p-values.
     """
 
-    coordinates: np.ndarray
-    error_bar: np.ndarray
-    residual: np.ndarray
-    dispersion: np.ndarray
-    off_manifold: np.ndarray
-    isolation: np.ndarray
-    bound: np.ndarray
-    n_neighbors: np.ndarray
-    abnormality: np.ndarray
-    p_value: np.ndarray
+    coordinates: Reals
+    error_bar: Reals
+    residual: Reals
+    dispersion: Reals
+    off_manifold: Reals
+    isolation: Reals
+    bound: Reals
+    n_neighbors: Counts
+    abnormality: Reals
+    p_value: Reals
+
+    def to_frame(
+        self, columns: Sequence[str] | None = None, index: Any = None, kind: str = "pandas"
+    ) -> Any:
+        """Return a table with one row a point; see `Placement.to_frame`.
+
+        Parameters
+        ----------
+        columns : sequence of d str, default=None
+            Names of the coordinates; None is ``map_1``, ``map_2``, ...
+        index : sequence of shape (q,), default=None
+            Names of the points.
+        kind : {"pandas", "polars"}, default="pandas"
+            What to make.
+
+        Returns
+        -------
+        pandas.DataFrame or polars.DataFrame
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from outsample import NoveltyDetector
+        >>> X = np.random.default_rng(0).random((100, 2))
+        >>> placed = NoveltyDetector().fit(X, X).place([[0.5, 0.5], [2.0, 2.0]])
+        >>> list(placed.to_frame().columns)[:5]
+        ['map_1', 'map_2', 'error_bar', 'abnormality', 'p_value']
+        """
+        return frame(self, columns, index, kind)

@@ -7,6 +7,7 @@ import numpy as np
 from outsample._kernels.compiling import njit
 from outsample._kernels.gls import place_on_coincident
 from outsample._kernels.linear_algebra import cholesky_solve
+from outsample._kernels.mirrors import turn_back, turn_into_first
 
 ITERATIONS = 200
 TOLERANCE = 1e-10
@@ -153,9 +154,7 @@ def solve_absolute(start, stop, Y, indptr, indices, sigma, axes, per_point, coor
     """
     d = Y.shape[1]
     isotropic = sigma.shape[1] == 1
-    error, pull, gradient, step = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
-    newton, center, ahead = np.empty(d), np.empty(d), np.empty(d)
-    total, total_ahead, curvature = np.empty((d, d)), np.empty((d, d)), np.empty((d, d))
+    error, pull, gradient = np.empty(d), np.empty(d), np.empty(d)
     for i in range(start, stop):
         first, last = indptr[i], indptr[i + 1]
         out = coordinates[i]
@@ -194,34 +193,75 @@ def solve_absolute(start, stop, Y, indptr, indices, sigma, axes, per_point, coor
         if is_median(images, best, weights, deviations, least, bases, error, pull, gradient):
             for a in range(d):
                 out[a] = images[best, a]
-            continue
-        value = derivatives(images, out, weights, bases, size, error, pull, step, total, curvature)
-        for _ in range(ITERATIONS):
-            copy_into(step, newton)
-            lower = cholesky_solve(curvature, newton)
-            if lower:
-                for a in range(d):
-                    center[a] = out[a] + newton[a]
-                after = derivatives(
-                    images, center, weights, bases, size, error, pull, ahead, total_ahead, curvature
-                )
-                lower = after <= value * (1.0 + 1e-14)  # but for rounding
-            if not lower:
-                copy_into(step, newton)
-                if not cholesky_solve(total, newton):
-                    break
-            moved = 0.0
+        elif isotropic and k < d:
+            descend_in_span(images, weights, bases, size, out)
+        else:
+            descend(images, weights, bases, size, out)
+
+
+@njit
+def descend_in_span(images, weights, bases, size, out):
+    """Go down from where ``out`` is in the space of the k images (k, d), which has the median.
+
+    All but one of them relative to that one, and the beginning, lie in k coordinates.
+    """
+    k, d = images.shape
+    across = np.empty((k, d))
+    for j in range(k - 1):
+        for a in range(d):
+            across[j, a] = images[j + 1, a] - images[0, a]
+    for a in range(d):
+        across[k - 1, a] = out[a] - images[0, a]
+    mirrors = np.empty((k, d))
+    turn_into_first(across, mirrors)
+    turned = np.zeros((k, k))
+    for j in range(1, k):
+        copy_into(across[j - 1], turned[j])
+    inner = np.empty(k)
+    copy_into(across[k - 1], inner)
+    descend(turned, weights, bases, size, inner)
+    place = np.zeros(d)
+    for a in range(k):
+        place[a] = inner[a]
+    turn_back(mirrors, place)
+    for a in range(d):
+        out[a] = images[0, a] + place[a]
+
+
+@njit
+def descend(images, weights, bases, size, out):
+    """Go down from ``out`` to the least sum of distances to the images."""
+    d = out.size
+    error, pull, step = np.empty(d), np.empty(d), np.empty(d)
+    newton, center, ahead = np.empty(d), np.empty(d), np.empty(d)
+    total, total_ahead, curvature = np.empty((d, d)), np.empty((d, d)), np.empty((d, d))
+    value = derivatives(images, out, weights, bases, size, error, pull, step, total, curvature)
+    for _ in range(ITERATIONS):
+        copy_into(step, newton)
+        lower = cholesky_solve(curvature, newton)
+        if lower:
             for a in range(d):
-                out[a] += newton[a]
-                moved = max(moved, abs(newton[a]))
-            if moved <= TOLERANCE * size:
+                center[a] = out[a] + newton[a]
+            after = derivatives(
+                images, center, weights, bases, size, error, pull, ahead, total_ahead, curvature
+            )
+            lower = after <= value * (1.0 + 1e-14)  # but for rounding
+        if not lower:
+            copy_into(step, newton)
+            if not cholesky_solve(total, newton):
                 break
-            if lower:
-                value = after
-                copy_into(ahead, step)
-                for a in range(d):
-                    copy_into(total_ahead[a], total[a])
-            else:
-                value = derivatives(
-                    images, out, weights, bases, size, error, pull, step, total, curvature
-                )
+        moved = 0.0
+        for a in range(d):
+            out[a] += newton[a]
+            moved = max(moved, abs(newton[a]))
+        if moved <= TOLERANCE * size:
+            break
+        if lower:
+            value = after
+            copy_into(ahead, step)
+            for a in range(d):
+                copy_into(total_ahead[a], total[a])
+        else:
+            value = derivatives(
+                images, out, weights, bases, size, error, pull, step, total, curvature
+            )

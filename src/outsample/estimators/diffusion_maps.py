@@ -16,6 +16,7 @@ from outsample.kernel.bandwidth import check_bandwidth
 from outsample.kernel.fixed_walk import FixedWalk, fixed_walk
 from outsample.kernel.local_walk import LocalWalk, Modes, local_walk
 from outsample.kernel.units import PointUnit
+from outsample.records import Reals
 
 # Eigenvalues below this are 0: their eigenvectors have no extension.
 LEAST_EIGENVALUE = 1e-12
@@ -157,7 +158,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self._fit(X)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
+    def fit_transform(self, X: Any, y: Any = None) -> Reals:
         """Compute the map and return the coordinates of the training points.
 
         Parameters
@@ -175,7 +176,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         dtype = self._fit(X)
         return self.embedding_.astype(dtype, copy=True)
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any) -> Reals:
         """Coordinates of new points, by the Nyström formula.
 
         Parameters

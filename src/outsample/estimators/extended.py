@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import Parameter, signature
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from sklearn.base import (
@@ -16,13 +17,20 @@ from sklearn.base import (
     clone,
 )
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from outsample._validation import check_given, check_images, fits_float32, is_map
 from outsample.estimators.pca_extension import PCAExtension
 from outsample.points import map_size, relative_error
-from outsample.records import Placement
+from outsample.records import Placement, Reals
+
+if TYPE_CHECKING:
+    Method = TypeVar("Method", bound=Callable[..., Any])
+
+    def available_if(check: Callable[[Any], bool]) -> Callable[[Method], Method]:
+        """Tell type checkers that the method stays what it is."""
+else:
+    from sklearn.utils.metaestimators import available_if
 
 
 @dataclass(frozen=True)
@@ -121,7 +129,7 @@ class Extended(
         self._embed(X, y)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
+    def fit_transform(self, X: Any, y: Any = None) -> Reals:
         """Embed the points and learn to extend the map; return the embedding's own coordinates.
 
         Parameters
@@ -137,7 +145,7 @@ class Extended(
         """
         return self._embed(X, y)
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any) -> Reals:
         """Coordinates of new points in the frozen map.
 
         Parameters

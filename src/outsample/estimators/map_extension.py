@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from outsample._parallel import one_blas_thread
 from outsample._validation import check_images, check_queries, check_training, fits_float32
 from outsample.points import Points, map_size, relative_error
+from outsample.records import Reals
 
 
 class MapExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -49,7 +50,7 @@ class MapExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             self._learn(X, Y)
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any) -> Reals:
         """Coordinates of new points, and nothing that is not needed for them.
 
         Parameters

@@ -23,21 +23,21 @@ from outsample._validation import (
 from outsample.estimators.novelty_model import NoveltyModel
 from outsample.estimators.outlier_scores import OutlierScores
 from outsample.estimators.pca_extension import PCAExtension
+from outsample.estimators.surroundings import Known, Surroundings
 from outsample.neighbors.distinct import Distinct, distinct_points
 from outsample.neighbors.index import NeighborIndex
 from outsample.placers.map_model import MapModel
 from outsample.points import Points, in_chords, in_metric
-from outsample.records import JudgedPlacement
+from outsample.records import JudgedPlacement, Reals
 from outsample.trust import conformal
 from outsample.trust.abnormality import training_scores
 from outsample.trust.explanation import Explanation
 
-CALIBRATIONS = ("leave-one-out", "split")
 # Above every abnormality, logarithms of doubles over 0.02; finite, so that scores stay ranked.
 NEVER = 1e5
 
 
-class NoveltyDetector(OutlierScores):
+class NoveltyDetector(Surroundings, OutlierScores):
     r"""Tell whether new points are like the training points, and with what confidence.
 
     Two lengths are measured around a point, its distance from the nearest training points and its
@@ -100,7 +100,6 @@ class NoveltyDetector(OutlierScores):
     data, and the other reading, `Placement.dispersion`, is about as good as a local outlier
     factor. Both are reported by `explain` and `place`; the abnormality itself rests on the points
     alone, because no combination with them did better on labelled sets. The guide has the figures.
-
     P-values cannot be less than ``1 / (m + 1)``; `abnormality` goes on to rank beyond that.
 
     Examples
@@ -171,8 +170,8 @@ class NoveltyDetector(OutlierScores):
             rows, rest = np.sort(order[: n // 2]), np.sort(order[n // 2 :])
         self.training_rows_ = rows
         self._fit_extension(points[rows], None if images is None else images[rows])
-        core = self.extension if self._core is None else self._core
-        self.metric_, radius = "euclidean", None
+        core, radius = self.extension if self._core is None else self._core, None
+        self.metric_ = "euclidean"
         if hasattr(core, "place") and hasattr(core, "metric"):
             self.metric_, radius = core.metric, in_chords(core.radius, core.metric)
         if self._map is None:
@@ -190,7 +189,7 @@ class NoveltyDetector(OutlierScores):
         self.offset_ = -min(conformal.threshold(self.scores_, self.alpha), NEVER)
         return self
 
-    def abnormality(self, X: Any) -> np.ndarray:
+    def abnormality(self, X: Any) -> Reals:
         """How strange points are: the higher, the stranger.
 
         Parameters
@@ -259,6 +258,11 @@ class NoveltyDetector(OutlierScores):
         rows = self.training_rows_[self.distinct_.rows]
         return [one._replace(neighbors=rows[one.neighbors]) for one in told]
 
+    def _known(self) -> Known:
+        n = len(self.training_rows_) + (self.calibration == "split") * len(self.scores_)
+        parts = self.model_.index, self.distinct_, self.metric_, self._map, self.training_rows_
+        return Known(*parts, n, getattr(self._core, "embedding_", None))
+
     def _in_metric(self, X: Points) -> Points:
         return in_metric(X, self.metric_)
 
@@ -288,10 +292,9 @@ class NoveltyDetector(OutlierScores):
         if self.extension is not None and not (
             hasattr(self.extension, "place") or hasattr(self.extension, "embedding")
         ):
-            raise TypeError(
-                f"extension is {self.extension!r}, but must be a PCAExtension, an Extended or None."
-            )
-        check_choice("calibration", self.calibration, CALIBRATIONS)
+            allowed = "a PCAExtension, an Extended or None"
+            raise TypeError(f"extension is {self.extension!r}, but must be {allowed}.")
+        check_choice("calibration", self.calibration, ("leave-one-out", "split"))
         check_number("alpha", self.alpha, 0, 0.5, open_below=True)
         check_random(self.random_state)
         check_jobs(self.n_jobs)

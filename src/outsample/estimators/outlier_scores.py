@@ -6,9 +6,11 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
 
 from outsample._validation import check_number
+from outsample.records import Counts, Reals
 from outsample.trust import conformal
 
 
@@ -19,10 +21,10 @@ class OutlierScores(OutlierMixin, BaseEstimator):
     offset_: float
 
     @abstractmethod
-    def abnormality(self, X: Any) -> np.ndarray:
+    def abnormality(self, X: Any) -> Reals:
         """How strange points are: the higher, the stranger."""
 
-    def p_values(self, X: Any) -> np.ndarray:
+    def p_values(self, X: Any) -> Reals:
         """Conformal p-values: how often a normal point is at least so strange.
 
         Parameters
@@ -37,7 +39,7 @@ class OutlierScores(OutlierMixin, BaseEstimator):
         """
         return conformal.p_values(self.abnormality(X), self.scores_)
 
-    def discoveries(self, X: Any, *, fdr: float = 0.1) -> np.ndarray:
+    def discoveries(self, X: Any, *, fdr: float = 0.1) -> NDArray[np.bool_]:
         """Points of a batch that do not belong, with the rate of false ones under control.
 
         Benjamini and Hochberg's procedure on the p-values: among the points picked out, the
@@ -58,7 +60,7 @@ class OutlierScores(OutlierMixin, BaseEstimator):
         check_number("fdr", fdr, 0, 1)
         return conformal.benjamini_hochberg(self.p_values(X), fdr)
 
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Any) -> Reals:
         """Return minus the abnormality: the higher, the more normal, as in scikit-learn.
 
         Parameters
@@ -72,7 +74,7 @@ class OutlierScores(OutlierMixin, BaseEstimator):
         """
         return -self.abnormality(X)
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any) -> Reals:
         """Score above the threshold ``offset_``: negative for abnormal points, ``p <= alpha``.
 
         Parameters
@@ -86,7 +88,7 @@ class OutlierScores(OutlierMixin, BaseEstimator):
         """
         return self.score_samples(X) - self.offset_
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any) -> Counts:
         """Tell normal points (+1) from abnormal ones (-1), with p-values of at most ``alpha``.
 
         Parameters

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from outsample._validation import check_choice, check_jobs, check_queries
 from outsample.estimators.map_extension import MapExtension
 from outsample.estimators.pca_parameters import given_parameters, takes_sparse
+from outsample.estimators.surroundings import Known, Surroundings
 from outsample.neighbors.distinct import Distinct, distinct_points, left_out_copies
 from outsample.neighbors.index import NeighborIndex
 from outsample.neighbors.neighborhoods import Search
@@ -23,7 +24,7 @@ from outsample.points import Points, in_chords, in_metric
 from outsample.records import Placement
 
 
-class PCAExtension(MapExtension):
+class PCAExtension(Surroundings, MapExtension):
     r"""Place new points into an existing map by PCA-based out-of-sample extension.
 
     ``fit(X, Y)`` takes points and their images under *any* map. A new point ``x`` is put at the
@@ -230,6 +231,10 @@ class PCAExtension(MapExtension):
         check_is_fitted(self)
         X, dtype = check_queries(self, X)
         return self.model_.place(in_metric(X, self.metric), self._answer_type(dtype))
+
+    def _known(self) -> Known:
+        parts, n = (self.index_, self.distinct_, self.metric, self.model_), len(self.embedding_)
+        return Known(*parts, np.arange(n), n, self.embedding_)
 
     @property
     def index_(self) -> NeighborIndex:

@@ -40,11 +40,9 @@ def write_comparison(
 ) -> list[Path]:
     """Write ``compare.json``, ``compare.csv`` and ``compare.html``; return their paths."""
     folder = Path(out_dir)
-    records = [
-        {key: None if _is_nan(value) else value for key, value in record.items()}
-        for record in comparison.to_records()
-    ]
-    text = json.dumps(compared._asdict() | {"rows": records}, indent=2, allow_nan=False) + "\n"
+    record = comparison_record(comparison, compared)
+    records = record["rows"]
+    text = json.dumps(record, indent=2, allow_nan=False) + "\n"
     lines = StringIO()
     writer = csv.DictWriter(lines, list(records[0]), lineterminator="\n")
     writer.writeheader()
@@ -54,6 +52,15 @@ def write_comparison(
         write_file(folder / "compare.csv", lines.getvalue()),
         write_file(folder / "compare.html", _page(comparison, compared)),
     ]
+
+
+def comparison_record(comparison: Comparison, compared: Compared) -> dict[str, Any]:
+    """Return what was compared and the rows, in plain values; None where there is no number."""
+    rows = [
+        {key: None if _is_nan(value) else value for key, value in record.items()}
+        for record in comparison.to_records()
+    ]
+    return compared._asdict() | {"rows": rows}
 
 
 def comparison_table(comparison: Comparison, caption: str = "") -> Table:

@@ -120,7 +120,7 @@ def build_page(
             f"<title>{escape(title)}</title>",
             f"<style>{STYLE}</style></head><body><main>",
             f"<header><h1>{escape(title)}</h1>{_paragraph(lead, 'lead')}</header>",
-            _facts(facts),
+            facts_html(facts),
             top,
             *map(_section, sections),
             f"<footer>{escape(footer)}</footer>" if footer else "",
@@ -156,7 +156,8 @@ def check_writable(folder: str | os.PathLike[str]) -> None:
         pass
 
 
-def _facts(facts: Sequence[tuple[str, str]]) -> str:
+def facts_html(facts: Sequence[tuple[str, str]]) -> str:
+    """Return figures with their words, side by side."""
     cells = "".join(f"<div><dt>{escape(word)}</dt><dd>{escape(n)}</dd></div>" for n, word in facts)
     return f"<dl>{cells}</dl>" if cells else ""
 
@@ -166,7 +167,7 @@ def _section(section: Section) -> str:
     parts += [_paragraph(text) for text in section.paragraphs]
     if section.code:
         parts.append(f"<pre>{escape(section.code)}</pre>")
-    parts += [_table(table) for table in section.tables]
+    parts += [table_html(table) for table in section.tables]
     if section.pictures:
         parts.append(f'<div class="pictures">{"".join(map(_figure, section.pictures))}</div>')
     return "\n".join([*parts, "</section>"])
@@ -178,7 +179,8 @@ def _paragraph(text: str, role: str = "") -> str:
     return f'<p class="{role}">{escape(text)}</p>' if role else f"<p>{escape(text)}</p>"
 
 
-def _table(table: Table) -> str:
+def table_html(table: Table) -> str:
+    """Return a table that scrolls sideways where it is wider than the page."""
     # Beside the table, not in it: a caption would scroll away with a wide table on a phone.
     caption = _paragraph(table.caption, "note")
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in table.header)

@@ -62,8 +62,11 @@ def _fitted(table: Table, width: int) -> tuple[list[str], int]:
 
 
 @contextmanager
-def shown_progress() -> Iterator[Callable[[float, str], None]]:
-    """Show a bar and the time left on a terminal, one plain line a step elsewhere."""
+def shown_progress(silent: bool = False) -> Iterator[Callable[[float, str], None]]:
+    """Show a bar and the time left on a terminal, one plain line a step elsewhere, or nothing."""
+    if silent:
+        yield lambda share, what_next: None
+        return
     if not sys.stderr.isatty():
         seen: set[str] = set()
         begin = monotonic()

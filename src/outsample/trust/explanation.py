@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from outsample.records import Neighbors
+from outsample.records import Counts, Neighbors, Reals
 from outsample.trust.conformal import p_values
 
 # Numbers that the abnormality is made of; of the first two the rarer is the reason, or the nearest.
@@ -59,8 +59,8 @@ class Explanation(NamedTuple):
     p_value: float
     main_reason: str
     reasons: dict[str, Reason]
-    neighbors: np.ndarray
-    distances: np.ndarray
+    neighbors: Counts
+    distances: Reals
 
     def __str__(self) -> str:
         lines = [f"abnormality {self.abnormality:.2f}, p = {self.p_value:.3g}: {self.main_reason}"]

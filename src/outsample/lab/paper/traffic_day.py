@@ -195,7 +195,8 @@ def _trial(name: str, title: str, day: Traffic, Y: Array, learned: Mask, new: Tr
     return Trial(
         name, title, trained_on, len(X), extension.n_neighbors_, _name(new), new.times.tolist(),
         new.attacks.tolist(), new.n_attack, loud,
-        NystroemExtension().fit(X, images).transform(X_new), placed.coordinates,
+        np.asarray(NystroemExtension().fit(X, images).transform(X_new), dtype=np.float64),
+        np.asarray(placed.coordinates, dtype=np.float64),
         [_score(key, found, new, loud) for key, found in values.items()],
     )  # fmt: skip
 

@@ -1,0 +1,36 @@
+"""The command line. Heavy imports live inside the commands, so that help is instant."""
+
+from __future__ import annotations
+
+import click
+
+from outsample import __version__
+from outsample.cli.bench_commands import bench
+from outsample.cli.compare_command import compare
+from outsample.cli.completion import completion
+from outsample.cli.demo_commands import demo, reproduce
+from outsample.cli.exit_codes import EXIT_CODES, Commands
+from outsample.cli.fit_command import fit
+from outsample.cli.inspect_command import inspect
+from outsample.cli.place_command import place
+from outsample.cli.report_command import report
+
+__all__ = ["main"]
+
+
+@click.group(
+    cls=Commands, epilog=EXIT_CODES, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.version_option(__version__, prog_name="outsample", message="%(prog)s %(version)s")
+def main() -> None:
+    r"""Place new points on an existing map, and say how far to trust it.
+
+    \b
+    outsample fit points.csv map.csv -o model.outsample
+    outsample place model.outsample new.csv -o placed.csv
+    outsample report model.outsample placed.csv -o page.html
+    """
+
+
+for command in (fit, place, inspect, report, compare, demo, reproduce, bench, completion):
+    main.add_command(command)

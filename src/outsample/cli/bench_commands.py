@@ -1,0 +1,101 @@
+"""`outsample bench`: this library and others on the same data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from outsample.cli.exit_codes import plain_errors
+from outsample.cli.options import again, data_option, example, out_folder, quick
+from outsample.cli.showing import show, show_files
+
+if TYPE_CHECKING:
+    from outsample.lab.bench_files import Bench
+
+
+@click.group(
+    invoke_without_command=True,
+    short_help="Measure against other libraries.",
+    epilog=example("outsample bench novelty --quick"),
+)
+@click.pass_context
+def bench(context: click.Context) -> None:
+    """Measure this library and others on the same data; without a command: accuracy."""
+    if context.invoked_subcommand is None:
+        context.invoke(bench_accuracy)
+
+
+def _bench_options(less: str, data: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator with the options of every benchmark; the words tell what differs."""
+    options = [
+        quick(f"{less}: under a minute."),
+        out_folder("outsample-bench", "the figures, the picture and the page"),
+        data_option(data),
+        again("Measure nothing: draw picture and page again from the JSON"),
+    ]
+
+    def with_options(command: Callable[..., None]) -> Callable[..., None]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return with_options
+
+
+@bench.command(
+    "accuracy",
+    short_help="How near to the truth, on maps of every kind.",
+    epilog=example("outsample bench accuracy --quick"),
+)
+@_bench_options("Three small maps and one split", "embedding/mnist.npz")
+@click.option("--maps", multiple=True, metavar="NAME", help="Only these maps; may be repeated.")
+def bench_accuracy(maps: tuple[str, ...], **options: Any) -> None:
+    """Hide points of many maps, place them again, and compare with other methods.
+
+    Needs the extra outsample[bench] for UMAP and openTSNE; what is missing is skipped and said.
+    """
+    from outsample.lab.accuracy.accuracy_bench import ACCURACY
+
+    _bench(ACCURACY, **options, names=maps)
+
+
+@bench.command(
+    "novelty",
+    short_help="Strange rows among normal ones, on sets of every kind.",
+    epilog=example("outsample bench novelty --quick"),
+)
+@_bench_options("A few small sets and one seed", "outliers/, embedding/mnist.npz and darpa98/")
+@click.option("--sets", multiple=True, metavar="NAME", help="Only these sets; may be repeated.")
+@click.option(
+    "--detectors", multiple=True, metavar="NAME", help="Only these detectors; may be repeated."
+)
+def bench_novelty(sets: tuple[str, ...], detectors: tuple[str, ...], **options: Any) -> None:
+    """Let detectors learn normal rows, show them new ones, and compare how they rank them.
+
+    Needs the extra outsample[bench] for PyOD, and torch for one of its detectors; what is missing
+    is said. Without data files the digits are left, and simulated traffic.
+    """
+    from outsample.lab.novelty.novelty_bench import NOVELTY
+
+    _bench(NOVELTY, **options, names=sets, listed=detectors)
+
+
+def _bench(
+    bench: Bench[Any], *, out: str, data: str | None, results_file: str | None, **choice: Any
+) -> None:
+    """Measure, or draw again what was measured; then show it."""
+    from outsample.lab.environment import data_folder
+    from outsample.report.terminal import shown_progress
+
+    with plain_errors():
+        if results_file is not None:
+            found = bench.draw_again(out, results_file)
+        else:
+            with shown_progress() as progress:
+                given = {"folder": data_folder(data), "progress": progress, "show": show}
+                found = bench.run(out, **given, **choice)
+        for titled in found.tables:
+            show(*titled)
+        show_files(found.seconds, found.files)

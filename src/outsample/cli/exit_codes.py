@@ -1,0 +1,88 @@
+"""What goes wrong, told in one sentence, and the exit codes that say what kind of thing it was."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+FAILED, BAD_USE, BAD_DATA, BAD_MODEL, INTERRUPTED = 1, 2, 3, 4, 130
+EXIT_CODES = """\b
+Exit codes:
+  0    all went well
+  1    it failed: a full disk, say
+  2    bad use: options, arguments, or a file that is not there
+  3    bad data: a file that is no table, or not the right one
+  4    bad model file: damaged, or of a newer version
+  130  stopped by Ctrl-C
+"""
+
+
+class Failure(click.ClickException):
+    """One sentence and an exit code."""
+
+    def __init__(self, message: str, exit_code: int = FAILED) -> None:
+        super().__init__(" ".join(message.split()))
+        vars(self)["exit_code"] = exit_code  # a class variable to click's types
+
+
+class Commands(click.Group):
+    """Commands in the order they are used in, that can be stopped without a traceback."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order in which they were added."""
+        return list(self.commands)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; Ctrl-C ends it by one word and its own exit code."""
+        formed = warnings.formatwarning
+        warnings.formatwarning = _one_line
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("Interrupted.", err=True)
+            raise click.exceptions.Exit(INTERRUPTED) from None
+        finally:
+            warnings.formatwarning = formed
+
+
+def _one_line(message: Warning | str, *place: Any, **more: Any) -> str:
+    """Warnings of the library as notes to a user, who has not written the line they are about."""
+    return f"Note: {message}\n"
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Say in one line what is wrong with the input, or with the file to write to."""
+    from outsample.files.partial import UnfinishedError
+
+    try:
+        yield
+    except UnfinishedError as error:
+        raise Failure(str(error), BAD_USE) from error
+    except ValueError as error:
+        model = type(error).__name__ == "ModelFileError"
+        raise Failure(str(error), BAD_MODEL if model else BAD_DATA) from error
+    except BrokenPipeError:  # whoever read has seen enough: click ends without a word
+        raise
+    except MemoryError as error:
+        raise Failure("there is not enough memory for that") from error
+    except OSError as error:
+        # Files are written by functions that name them; printing does not.
+        target = error.filename or "the standard output"
+        reason = error.strerror or str(error)
+        raise Failure(f"cannot write to {target}: {reason}") from error
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Tell a file that cannot be opened from one that cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            raise
+        raise Failure(f"{error.filename}: {error.strerror}", BAD_USE) from error

@@ -1,0 +1,119 @@
+"""`outsample place --follow`: an answer to every line as soon as it is there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import numpy as np
+
+from outsample.cli.exit_codes import BAD_DATA, Failure
+from outsample.cli.models import Opened
+from outsample.files.batch_placing import BatchPlacing
+from outsample.files.matching import Matched, check_apart, match_features
+from outsample.files.table_writer import JsonWriter, TextWriter, write_all
+from outsample.files.text_format import TextFormat, number, split_line, text_format
+
+AT_ONCE = 2**16
+
+
+def follow(opened: Opened, placing: BatchPlacing, given: dict[str, Any]) -> None:
+    """Place the lines that have come, all at once, and write an answer to each.
+
+    Lines that come slowly are answered one by one; of many that wait already, a batch is made,
+    which gives the same answers. A line that is no row of numbers is told on the standard error
+    and answered by empty cells, or ends it with ``--bad-rows stop``.
+    """
+    out = sys.stdout.buffer
+    writer = JsonWriter() if given["as_json"] else TextWriter(given["delimiter"] or ",")
+    heading = None
+    for first, lines in _arriving(sys.stdin.buffer):
+        used = 0
+        if heading is None:
+            blank = next(at for at, line in enumerate(lines) if line.strip())
+            heading = _Heading(lines[blank], opened, given)
+            used = blank + heading.format.heading
+            check_apart(heading.carried, placing.names)
+            write_all(out, writer.begin(dict.fromkeys([*heading.carried, *placing.names], ())))
+        stop = given["bad_rows"] == "stop"
+        _answer(heading, lines[used:], first + used, placing, writer, out, stop=stop)
+
+
+class _Heading:
+    """What the first line says, and where in a line the features are."""
+
+    def __init__(self, line: str, opened: Opened, given: dict[str, Any]) -> None:
+        self.path = "standard input"
+        self.format: TextFormat = text_format(line, given["delimiter"])
+        self.names, self.has_names = self.format.names, self.format.heading
+        self.size: int | None = None
+        self.matched: Matched = match_features(
+            self, opened.feature_names, opened.info.n_features, columns=given["columns"],
+            carried=given["ids"], carried_if_there=list(opened.columns),
+        )  # fmt: skip
+        self.carried = [self.names[at] for at in self.matched.carried]
+
+    def rows(self, *arguments: Any, **options: Any) -> Any:
+        """Lines arrive; they are not read from here."""
+        raise NotImplementedError
+
+    def cells(self, line: str) -> tuple[list[float], list[str], str]:
+        """Numbers of a line, what is carried, and what is wrong with it."""
+        cells = split_line(line, self.format.delimiter)
+        if len(cells) != len(self.names):
+            fault = f"has {len(cells)} columns, but others have {len(self.names)}"
+            return [np.nan] * len(self.matched.features), [""] * len(self.carried), fault
+        values = [number(cells[at]) for at in self.matched.features]
+        fault = ""
+        for at, value in zip(self.matched.features, values, strict=True):
+            if value is None or not np.isfinite(value):
+                fault = f"column {self.names[at]!r}: {cells[at].strip()!r} is no finite number"
+                break
+        numbers = [np.nan if value is None else value for value in values]
+        return numbers, [cells[at] for at in self.matched.carried], fault
+
+
+def _answer(
+    heading: _Heading, lines: list[str], first: int, placing: BatchPlacing, writer: Any, out: Any,
+    *, stop: bool,
+) -> None:  # fmt: skip
+    rows, fault = [], ""
+    for at, line in enumerate(lines, start=first):
+        if not line.strip():
+            continue
+        numbers, carried, wrong = heading.cells(line)
+        if wrong:
+            fault = f"line {at} {wrong}"
+            if stop:
+                break
+            click.echo(f"Error: {fault}", err=True)
+        rows.append((numbers, carried))
+    if rows:
+        X = np.array([numbers for numbers, _ in rows])
+        texts = zip(*(carried for _, carried in rows), strict=True)
+        columns: dict[str, Any] = {
+            name: np.array(text, dtype=object)
+            for name, text in zip(heading.carried, texts, strict=True)
+        }
+        write_all(out, writer.chunk(columns | placing.columns(X)))
+    if fault and stop:
+        raise Failure(fault, BAD_DATA)
+
+
+def _arriving(stream: Any) -> Iterator[tuple[int, list[str]]]:
+    """Lines as they come, with the number of the first; the last may lack its end."""
+    read = getattr(stream, "read1", stream.read)
+    rest, line = b"", 1
+    while True:
+        more = read(AT_ONCE)
+        *whole, rest = (rest + more).split(b"\n")
+        if not more and rest:
+            whole, rest = [rest], b""
+        if any(part.strip() for part in whole):
+            encoding = "utf-8-sig" if line == 1 else "utf-8"
+            yield line, [part.decode(encoding, "replace") for part in whole]
+        line += len(whole)
+        if not more:
+            return

@@ -1,0 +1,61 @@
+"""A placement as a table: one row a point, one column a number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+# Numbers about placed points, in the order of tables; what a placement has not is left out.
+FRAME_COLUMNS = (
+    "error_bar", "abnormality", "p_value", "bound", "n_neighbors",
+    "residual", "dispersion", "off_manifold", "isolation",
+)  # fmt: skip
+
+
+def map_names_for(d: int, names: Sequence[str] | None = None) -> list[str]:
+    """Names of the d coordinates: ``map_1``, ``map_2``, ..., or those given, if they will do."""
+    names = [f"map_{at}" for at in range(1, d + 1)] if names is None else list(names)
+    if len(names) != d:
+        raise ValueError(f"There are {len(names)} names for the {d} coordinates of the map.")
+    taken = [name for name in names if names.count(name) > 1 or name in FRAME_COLUMNS]
+    if taken:
+        raise ValueError(f"A coordinate is called {taken[0]!r}, the name of another column.")
+    return names
+
+
+def placed_columns(placed: Any, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
+    """Columns (q,) of a table of placed points, by name: coordinates first."""
+    names = map_names_for(placed.coordinates.shape[1], names)
+    found = dict(zip(names, placed.coordinates.T, strict=True))
+    return found | {name: getattr(placed, name) for name in FRAME_COLUMNS if hasattr(placed, name)}
+
+
+def frame(placed: Any, names: Sequence[str] | None, index: Any, kind: str) -> Any:
+    """Table of a `Placement` or `JudgedPlacement`, by pandas or polars."""
+    if kind not in ("pandas", "polars"):
+        raise ValueError(f"kind is {kind!r}, but must be one of 'pandas', 'polars'.")
+    columns = placed_columns(placed, names)
+    q = len(placed.coordinates)
+    if index is not None and len(index) != q:
+        raise ValueError(f"index has {len(index)} entries, but there are {q} points.")
+    if kind == "pandas":
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError('to_frame needs pandas: pip install "outsample[tables]"') from None
+        return pandas.DataFrame(columns, index=index)
+    try:
+        import polars
+    except ImportError:
+        raise ImportError(
+            "to_frame(kind='polars') needs polars: pip install \"outsample[polars]\""
+        ) from None
+    made = polars.DataFrame({name: np.ascontiguousarray(one) for name, one in columns.items()})
+    if index is None:
+        return made
+    name = getattr(index, "name", None) or "index"
+    if name in columns:
+        raise ValueError(f"index is called {name!r}, which is the name of another column.")
+    return made.insert_column(0, polars.Series(name, list(index)))

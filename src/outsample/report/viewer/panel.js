@@ -1,0 +1,196 @@
+// The panel beside the map: colours and their legend, search, filter, selection.
+const byId = (id) => document.getElementById(id);
+
+function options(select, columns, first) {
+  if (first) element("option", "", select, first).value = "";
+  for (const column of columns) element("option", "", select, titled(column.name)).value = column.name;
+}
+
+// Columns that can be colours: numbers, and words that repeat.
+function colourable(layer) {
+  const first = ["p_value", "error_bar", "abnormality", "left_out_error"];
+  const rank = ({ name, kind }) => (first.includes(name) ? first.indexOf(name)
+    : kind === "category" ? 4 : 5);
+  return layer.columns.filter((column) => column.kind !== "text" && column !== layer.named)
+    .sort((a, b) => rank(a) - rank(b));
+}
+
+function legend(box, view, layer, choice) {
+  const { paint } = layer;
+  box.replaceChildren();
+  if (paint.kind === "plain") return;
+  const theme = view.theme;
+  if (paint.kind === "scale") drawScale(box, paint, theme);
+  else {
+    const list = element("ul", "names", box);
+    for (const { word, at, code, count } of paint.items) {
+      const button = element("button", "", element("li", "", list));
+      button.type = "button";
+      button.append(swatch(css(rgb(NAMED[theme][code % NAMED[theme].length])), shapeOf("names", code)));
+      element("bdi", "", button, word.length > 28 ? word.slice(0, 27) + "…" : word);
+      element("span", "", button, grouped(count));
+      button.title = "Select " + word;
+      button.addEventListener("click", () => choice.choose(`${titled(paint.column.name)}: ${word}`,
+        (other, i) => other === layer && paint.column.data[i] === at));
+    }
+    const others = paint.column.words.filter((word) => word).length - paint.items.length;
+    if (others) grey(box, MISSING[theme], grouped(others) + " rarer values");
+  }
+  if (paint.absent) {
+    const untried = paint.column.name === "left_out_error";
+    grey(box, untried ? PLAIN[theme] : MISSING[theme],
+      `${untried ? "not tried" : "missing"}: ${grouped(paint.absent)}`);
+  }
+}
+
+function grey(box, colour, words) {
+  const line = element("p", "absent", box);
+  line.append(swatch(colour, 0));
+  element("span", "", line, words);
+}
+
+function swatch(colour, shape) {
+  const canvas = document.createElement("canvas"), raster = new Raster(canvas, false), size = 24;
+  canvas.className = "swatch";
+  raster.resize(size, size, 4);
+  raster.pixels.fill(0);
+  const { core, edge } = sprite(8, shape, 0, raster.stride);
+  const [r, g, b] = colour[0] === "#" ? rgb(colour) : colour.match(/\d+/g).map(Number);
+  const at = (size / 2 + 4) * raster.stride + size / 2 + 4, own = packedColour([r, g, b]);
+  for (const offset of core) raster.pixels[at + offset] = own;
+  for (let e = 0; e < edge.length; e += 3) {
+    const share = Math.min(255, edge[e + 1]);
+    raster.pixels[at + edge[e]] = ((own & 0xffffff) | (share << 24)) >>> 0;
+  }
+  raster.show(true);
+  return canvas;
+}
+
+function drawScale(box, { scale, column }, theme) {
+  const bar = element("div", "scale", box), p = column.name === "p_value";
+  const stops = [...Array(13).keys()].map((k) => css(onScale(theme, k / 12)));
+  bar.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
+  const line = element("div", "ticks", box);
+  let values = p ? [1, 0.1, 0.01, 0.001, 1e-4, 1e-5, 1e-6].filter((v) => v >= scale.high * 0.99)
+    : scale.log ? [scale.low, scale.value(0.5), scale.high]
+      : [scale.low, scale.value(0.5), scale.high];
+  if (p && scale.share(values[values.length - 1]) < 0.86) values = [...values, scale.high];
+  values.forEach((value) => {
+    let share = Math.min(1, Math.max(0, scale.share(value)));
+    if (share < 0.04 || share > 0.96) share = Math.round(share);
+    const more = share === 0 && scale.ends[0] ? "≤ " : share === 1 && scale.ends[1] ? "≥ " : "";
+    const tick = element("span", share === 0 ? "first" : share === 1 ? "last" : "", line,
+      more + figure(value));
+    tick.style.left = 100 * share + "%";
+  });
+  if (p) {
+    const ends = element("div", "ends", box);
+    element("span", "", ends, "ordinary");
+    element("span", "", ends, "strange");
+  }
+}
+
+// Bars of p-values; the line is what points like the training ones would give.
+function histogram(box, column, choice) {
+  const bins = 20, counts = new Array(bins).fill(0);
+  let known = 0;
+  for (const p of column.data) {
+    if (!(p >= 0)) continue;
+    counts[Math.max(0, Math.min(bins - 1, Math.ceil(p * bins - 1e-6) - 1))]++;
+    known++;
+  }
+  const most = Math.max(...counts, known / bins), buttons = [];
+  counts.forEach((count, at) => {
+    const bar = element("button", "", box), from = at / bins, to = (at + 1) / bins;
+    bar.type = "button";
+    bar.style.setProperty("--share", 100 * count / most + "%");
+    bar.title = `p from ${figure(from)} to ${figure(to)}: ${grouped(count)} points, `
+      + `${figure(known / bins)} expected`;
+    bar.setAttribute("aria-label", bar.title);
+    bar.addEventListener("click", () => {
+      const same = choice.range[0] === from && choice.range[1] === to;
+      choice.range = same ? [0, 1] : [from, to];
+      choice.apply();
+    });
+    buttons.push(bar);
+  });
+  element("div", "even", box).style.bottom = 100 * (known / bins) / most + "%";
+  return () => buttons.forEach((bar, at) => {
+    const on = choice.range[0] < (at + 1) / bins - 1e-9 && choice.range[1] > at / bins;
+    bar.setAttribute("aria-pressed", String(on));
+  });
+}
+
+function summary(view, choice) {
+  const parts = [];
+  for (const layer of [...view.layers].reverse()) {
+    const rows = choice.rows(layer);
+    if (!rows.length) continue;
+    let words = `${grouped(rows.length)} ${layer.kind === "new" ? "new" : "training"}`;
+    const p = choice.column(layer, "p_value");
+    if (p) {
+      const values = rows.map((i) => p.data[i]).filter((v) => v >= 0).sort((a, b) => a - b);
+      const few = values.filter((v) => v <= Math.fround(0.01)).length;
+      if (values.length) {
+        words += ` (median p ${figure(values[values.length >> 1])}, ${grouped(few)} at p ≤ 0.01)`;
+      }
+    }
+    const label = layer.label;
+    if (label) {
+      const counts = new Map();
+      for (const i of rows) counts.set(label.data[i], (counts.get(label.data[i]) || 0) + 1);
+      const common = [...counts].sort((a, b) => b[1] - a[1]).slice(0, 3).map(([code, count]) =>
+        `${(label.words[code] || "missing").slice(0, 24)} ${Math.round(100 * count / rows.length)} %`);
+      words += `; ${titled(label.name)}: ${common.join(", ")}`;
+    }
+    parts.push(words);
+  }
+  return parts.join(". ") || "no points";
+}
+
+function search(view, choice, said) {
+  const input = byId("find"), list = byId("found");
+  const go = () => {
+    const wanted = input.value.trim().toLowerCase();
+    list.replaceChildren();
+    if (!wanted) { said.textContent = ""; return []; }
+    const found = [];
+    for (const layer of [...view.layers].reverse()) {
+      const words = layer.columns.filter((column) => column.kind !== "number" && column.name !== "main_reason");
+      const hits = words.map((column) => column.kind === "category"
+        ? column.words.map((word) => word.toLowerCase().includes(wanted)) : null);
+      const numbered = !layer.named || layer.named.kind === "number";
+      for (let i = 0; i < layer.n; i++) {
+        if ((numbered && nameOf(view.data, layer, i) === wanted) || words.some((column, at) => hits[at] ? hits[at][column.data[i]]
+          : column.words[i].toLowerCase().includes(wanted))) found.push({ layer, i });
+      }
+    }
+    for (const { layer, i } of found.slice(0, 8)) {
+      const button = element("button", "", element("li", "", list));
+      button.type = "button";
+      element("bdi", "", button, nameOf(view.data, layer, i));
+      element("span", "", button, layer.label ? layer.label.shown(i) : layer.kind);
+      button.addEventListener("click", () => view.visit(layer, i));
+    }
+    if (found.length > 1) {
+      const all = element("button", "all", element("li", "", list), `Select all ${grouped(found.length)}`);
+      all.type = "button";
+      all.addEventListener("click", () => {
+        const sets = new Map(view.layers.map((layer) => [layer, new Set()]));
+        for (const { layer, i } of found) sets.get(layer).add(i);
+        choice.choose(`“${input.value.trim()}”`, (layer, i) => sets.get(layer).has(i));
+      });
+    }
+    said.textContent = found.length ? `${grouped(found.length)} found` : "Nothing found";
+    return found;
+  };
+  let waiting = 0;
+  input.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(go, 120); });
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") { input.value = ""; go(); }
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    const [first] = go();
+    if (first) view.visit(first.layer, first.i);
+  });
+}

@@ -1,0 +1,139 @@
+"""A real browser without a window, for tests of pages: the system's Chromium."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+FLAGS = (
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--no-first-run", "--hide-scrollbars",
+    "--disable-dev-shm-usage", "--force-color-profile=srgb",
+)  # fmt: skip
+
+
+class Browser:
+    """What tests do with a page: open, look, point, press, print."""
+
+    def __init__(self, driver, downloads: Path) -> None:
+        self.driver, self.downloads = driver, downloads
+        self.run, self.command = driver.execute_script, driver.execute_cdp_cmd
+
+    def open(self, page: Path, width: int = 1280, height: int = 900, phone: bool = False) -> None:
+        """Load a page in a window of that size and wait until its map is drawn."""
+        from selenium.webdriver.support.ui import WebDriverWait
+
+        size = {"width": width, "height": height, "mobile": phone}
+        self.command(
+            "Emulation.setDeviceMetricsOverride", size | {"deviceScaleFactor": 2 if phone else 1}
+        )
+        self.command("Emulation.setTouchEmulationEnabled", {"enabled": phone})
+        self.drain()
+        self.driver.get(page.absolute().as_uri())
+        ready = "return document.documentElement.dataset.ready === 'yes'"
+        WebDriverWait(self.driver, 60, 0.02).until(lambda _: self.run(ready))
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait for two frames: what was asked for is drawn."""
+        self.driver.execute_async_script(
+            "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done))"
+        )
+
+    def click(self, selector: str) -> None:
+        self.run("document.querySelector(arguments[0]).click()", selector)
+        self.settle()
+
+    def text(self, selector: str) -> str:
+        return self.run("return document.querySelector(arguments[0]).innerText", selector)
+
+    def change(self, selector: str, value: str) -> None:
+        """Give a control a value, as a hand would."""
+        self.run(
+            "const e = document.querySelector(arguments[0]); e.value = arguments[1];"
+            "for (const kind of ['input', 'change']) e.dispatchEvent(new Event(kind))",
+            selector, value,
+        )  # fmt: skip
+        self.settle()
+
+    def mouse(self, kind: str, x: float, y: float, **more) -> None:
+        told = {"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1} | more
+        self.command("Input.dispatchMouseEvent", told)
+
+    def drag(self, places, **more) -> None:
+        """Press at the first place, go through the others, let go at the last."""
+        self.mouse("mousePressed", *places[0], **more)
+        for place in places[1:]:
+            self.mouse("mouseMoved", *place, buttons=1, **more)
+        self.mouse("mouseReleased", *places[-1], **more)
+        self.settle()
+
+    def media(self, **features: str) -> None:
+        """Emulate `prefers-...` features, and `media="print"`."""
+        medium = features.pop("media", "")
+        named = [{"name": k.replace("_", "-"), "value": v} for k, v in features.items()]
+        self.command("Emulation.setEmulatedMedia", {"media": medium, "features": named})
+        self.settle()
+
+    def screenshot(self) -> bytes:
+        return base64.b64decode(self.command("Page.captureScreenshot", {"format": "png"})["data"])
+
+    def pdf(self) -> bytes:
+        told = {"printBackground": True, "preferCSSPageSize": True}
+        return base64.b64decode(self.command("Page.printToPDF", told)["data"])
+
+    def drain(self) -> tuple[list[str], list[str]]:
+        """Return what the console complained of and what was asked of a network, and forget it."""
+        said = [
+            entry["message"]
+            for entry in self.driver.get_log("browser")
+            if entry["level"] in ("SEVERE", "WARNING")
+        ]
+        asked = []
+        for entry in self.driver.get_log("performance"):
+            event = json.loads(entry["message"])["message"]
+            if event["method"] == "Network.requestWillBeSent":
+                asked.append(event["params"]["request"]["url"])
+        return said, asked
+
+
+@contextmanager
+def browser(folder: Path) -> Iterator[Browser]:
+    """Start Chromium; skip the test with the reason where that cannot be done."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    binary = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+    driver_file = shutil.which("chromedriver")
+    if binary is None or driver_file is None:
+        pytest.skip("no Chromium with its driver on this computer")
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    for flag in (*FLAGS, f"--user-data-dir={folder / 'profile'}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    from selenium.common.exceptions import WebDriverException
+    from selenium.webdriver.chrome.service import Service
+
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("HOME", str(folder))  # nothing of it stays
+            patch.setenv("SE_OFFLINE", "true")
+            driver = webdriver.Chrome(options=options, service=Service(driver_file))
+    except WebDriverException as error:
+        if os.environ.get("OUTSAMPLE_BROWSER"):
+            raise
+        pytest.skip(f"Chromium does not start here: {error.msg}")
+    try:
+        downloads = folder / "downloads"
+        downloads.mkdir()
+        told = {"behavior": "allow", "downloadPath": str(downloads)}
+        driver.execute_cdp_cmd("Browser.setDownloadBehavior", told)
+        yield Browser(driver, downloads)
+    finally:
+        driver.quit()
