@@ -315,6 +315,7 @@ def test_columns_that_describe_too_much_are_refused(extension, path):
     assert not path.exists()
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_loading_compiles_nothing_new(models, tmp_path):
     for name, model in models.items():
         model_file_fuzz.answers(model)
