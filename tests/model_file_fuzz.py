@@ -16,15 +16,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 
 import outsample
 from outsample import (
+    Blend,
     Correlated,
     Diffusion,
     DiffusionMaps,
     Extended,
+    GaussianDistance,
     GeometricHarmonics,
+    InverseDistance,
     LaplacianPyramids,
     ModelFileError,
     MultiscaleExtension,
@@ -35,6 +39,7 @@ from outsample import (
 )
 from outsample.files import layout, model_file
 from outsample.files.model_file import describe, read_columns
+from outsample.placers.local import LocalPlacer
 
 # A mutant that takes so many seconds has escaped, and so has one that takes so much memory.
 MOST_SECONDS, MOST_BYTES = 30, 2e8
@@ -53,6 +58,16 @@ ENTRIES = [0, 1, -1, 2, 24, 2**40, -(2**40), np.nan, np.inf, -np.inf, 1e308, 1e-
 DTYPES = ["<f8", "<i8", "<f4", "<i4", "|u1", "|b1", "<u8", "<i2"]
 
 
+BLEND = Blend(
+    (
+        LocalPlacer(InverseDistance(2), 6, 0, "squared", 1),
+        Diffusion(1.0),
+        LocalPlacer(Correlated("linear", 1.0, 0.0), 9, 1, "squared", 2),
+    ),
+    (0.5, 0.3, 0.2),
+)
+
+
 class Identity:
     """An embedding that is no estimator of anybody's."""
 
@@ -66,6 +81,8 @@ def models() -> dict[str, Any]:
     X = rng.normal(size=(24, 3))
     X[20:] = X[:4]
     Y = np.column_stack([X[:, 0] + X[:, 1] ** 2, X[:, 2]])
+    many = rng.normal(size=(70, 3))  # enough for error bars with a scale of their own
+    larger = many, np.column_stack([many[:, 0] + many[:, 1] ** 2, many[:, 2]])
     thin = sparse.csr_matrix(np.round(X, 1))
     fixed = {"n_neighbors": 6, "order": 0, "loss": "squared"}
     found = {
@@ -74,6 +91,8 @@ def models() -> dict[str, Any]:
         "split tangent": PCAExtension(weighting="split_tangent", **fixed).fit(X, Y),
         "process": PCAExtension(weighting=Correlated("matern52"), n_neighbors=24).fit(X, Y),
         "kriging": PCAExtension(weighting=Correlated("affine"), n_neighbors=6).fit(X, Y),
+        "blend": PCAExtension(weighting=BLEND).fit(pd.DataFrame(X, columns=["a", "b", "c"]), Y),
+        "gaussian": PCAExtension(weighting=GaussianDistance(np.float32(0.4)), order=0).fit(*larger),
         "neighbor loss": PCAExtension(weighting=NeighborLoss(3.0)).fit(X, Y),
         "diffusion": PCAExtension(weighting=Diffusion(1.0)).fit(X, Y),
         "polynomial": PCAExtension(
@@ -102,7 +121,8 @@ def write_all(folder: Path) -> list[Path]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, model in models().items():
-            outsample.save(model, folder / f"{name}.outsample", columns=rows)
+            columns = {} if name == "gaussian" else rows
+            outsample.save(model, folder / f"{name}.outsample", columns=columns)
     return sorted(folder.glob("*.outsample"))
 
 

@@ -288,6 +288,72 @@ def test_hostile_arrays(good, name, change, path):
             [outsample.load])  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def several(tmp_path_factory):
+    """Bytes of files of many models, by name."""
+    files = model_file_fuzz.write_all(tmp_path_factory.mktemp("several"))
+    return {file.stem: file.read_bytes() for file in files}
+
+
+def replaced(name, **parts):
+    """Change the parts of the first object of a class."""
+
+    def make(objects, arrays):
+        next(told for cls, told in objects if cls == name).update(parts)
+
+    return make
+
+
+def cut(name, change=shortened):
+    def make(objects, arrays):
+        arrays[name] = np.ascontiguousarray(change(arrays[name]))
+
+    return make
+
+
+BARS = "model_.judge.error_bars"
+
+
+@pytest.mark.parametrize(
+    ("model", "change", "says"),
+    [
+        ("gaussian", cut(f"{BARS}.scale.values", lambda v: v[:, 1:]), "do not fit the cuts"),
+        ("gaussian", cut(f"{BARS}.scale.cuts", lambda v: v[:, ::-1]), "cuts fall"),
+        ("gaussian", cut(f"{BARS}.knots"), "knots do not fit"),
+        ("gaussian", replaced("LocalPlacer", weighting={"object": 1}), "weighting is"),
+        ("blend", replaced("Blend", shares={"tuple": [0.5, 0.3, 0.3]}), "shares do not fit"),
+        ("blend", replaced("FittedDiffusion", placer=None), "placer is None"),
+        ("fixed walk", replaced("FixedWalk", k=24), "k does not fit"),
+        ("fixed walk", replaced("FixedWalk", k=None), "k does not fit"),
+        ("fixed walk", cut("walk_.reach"), "reach does not fit"),
+        ("fixed walk", cut("eigenvalues_", lambda v: v * 1e-13), "too small to be extended"),
+        ("pyramids", cut("errors_"), "do not fit the scales"),
+        ("multiscale", cut("errors_"), "do not fit the scales"),
+        ("multiscale", cut("sampled_.0"), "do not fit the sampled rows"),
+        ("sparse", replaced("NeighborIndex", kind="kd_tree"), "does not take sparse points"),
+        ("sparse", replaced("LocalPlacer", order=1), "does not take sparse points"),
+        ("detector", cut("scores_", lambda v: v[::-1]), "scores_ falls"),
+        ("detector", cut("scores_", lambda v: v[:0]), "scores_ are missing"),
+        ("detector", replaced("NoveltyModel", model=None), "not that of its extension"),
+        ("walk", replaced("Distinct", rows={"array": "eigenvalues_"}), "distinct.rows"),
+        ("local tangent", replaced("LocalPlacer", loss="cubic"), "must be one of"),
+        ("local tangent", replaced("Search", radius=-1.0), "must be a float in its range"),
+        ("local tangent", replaced("Search", least_framed=True), "whole number"),
+        ("local tangent", replaced("MapModel", n_jobs=0), "n_jobs is 0"),
+        ("local tangent", replaced("MapModel", n_jobs=10**6), "n_jobs"),
+        ("extended", replaced("NotKept", words=3), "must be a text"),
+        ("split detector", replaced("Tail", spread={"float": "nan"}), "spread"),
+        ("split detector", replaced("TrainingScores", tails=[]), "must be a pair"),
+    ],
+)
+def test_hostile_parts(several, model, change, says, path):
+    texts, arrays = arrays_of(several[model])
+    objects, held = json.loads(texts["learnt"])
+    change(objects, arrays)
+    texts["learnt"] = json.dumps([objects, held])
+    refused(path, model_file_fuzz.written(texts, arrays), says, [outsample.load])
+
+
 @pytest.mark.parametrize("part", ["indices", "indptr", "data"])
 def test_hostile_sparse_points(part, path):
     X = sparse.random(30, 6, 0.5, "csr", random_state=0)
@@ -330,6 +396,21 @@ def test_a_model_that_names_itself_a_thousand_times(good, path):
 
 
 # The fuzz.
+
+
+def test_mutants_that_are_only_loaded(tmp_path):
+    """Without answers nothing can crash: these run here, where coverage sees what refuses them."""
+    files = model_file_fuzz.write_all(tmp_path)
+    refusals = []
+    for number in range(600):
+        (tmp_path / "mutant").write_bytes(model_file_fuzz.mutant(number, files)[1])
+        try:
+            outsample.load(tmp_path / "mutant")
+        except ModelFileError as error:
+            refusals.append(str(error))
+    assert 300 < len(refusals) < 600
+    assert all(" " in text and text.endswith(".") for text in refusals)
+    assert max(map(len, refusals)) < 500 + len(str(tmp_path))
 
 
 def test_mutants_are_refused_or_answer(tmp_path):

@@ -315,6 +315,7 @@ def test_columns_that_describe_too_much_are_refused(extension, path):
     assert not path.exists()
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_loading_compiles_nothing_new(models, tmp_path):
     for name, model in models.items():
         model_file_fuzz.answers(model)
@@ -373,6 +374,11 @@ def test_where_nothing_can_be_written_the_error_is_the_systems(extension, tmp_pa
         outsample.save(extension, tmp_path / "nowhere" / "model.outsample")
     with pytest.raises(IsADirectoryError, match="is a folder"):
         outsample.save(extension, tmp_path)
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(OSError, match="no plain file"):
+            outsample.save(extension, tmp_path / "pipe")
+        assert not (tmp_path / "pipe").is_file()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills a process")
@@ -440,7 +446,7 @@ USES = {
     "clone": lambda model, X: clone(model),
     "fit": lambda model, X: model.fit(X, X),
     "names": lambda model, X: model.get_feature_names_out(),
-    "save": lambda model, X: outsample.save(model, os.devnull),
+    "save": lambda model, X: outsample.save(model, "never-written.outsample"),
 }
 
 
@@ -555,6 +561,17 @@ sys.stdin.read(1)
     print(f"{size / 1e6:.0f} MB:", loads, resident, share, own)
     assert (resident > 0.95 * size).all()  # all of it was verified
     assert share.sum() < 1.05 * size and own.sum() == 0  # and there is one copy
+
+
+def test_describing_a_file_imports_neither_numba_nor_scikit_learn(extension, path):
+    outsample.save(extension, path, columns={"id": np.arange(40)})
+    program = f"""
+import sys
+from outsample.files.model_file import describe, read_columns
+assert describe({str(path)!r}).n_points == len(read_columns({str(path)!r})["id"])
+assert not {{"numba", "sklearn", "scipy"}} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_the_header_is_strict_json(extension, path):

@@ -7,7 +7,8 @@ import pytest
 from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
-from outsample import Correlated, NoveltyDetector, PCAExtension
+from outsample import Blend, Correlated, InverseDistance, NoveltyDetector, PCAExtension
+from outsample.placers.local import LocalPlacer
 from outsample.trust.votes import means, votes
 
 PLAIN = {"weighting": "distance", "order": 0, "loss": "squared", "n_neighbors": 6}
@@ -16,11 +17,14 @@ X = RNG.normal(size=(120, 4))
 X[100:] = X[:20]  # copies
 Y = np.column_stack([X[:, 0] + X[:, 1] ** 2, X[:, 2]]) + 0.1 * RNG.normal(size=(120, 2))
 Q = np.vstack([RNG.normal(size=(30, 4)), X[:3]])
+FEW = LocalPlacer(InverseDistance(4.0), 3, order=0, loss="squared", tangent_dim=1)
+MANY = LocalPlacer(InverseDistance(2.0), 10, order=0, loss="squared", tangent_dim=1)
 DETECTORS = {
     "extension": PCAExtension(**PLAIN),
     "cosine": PCAExtension(**PLAIN, metric="cosine"),
     "ball": PCAExtension(weighting="distance", order=0, loss="squared", radius=1.0),
     "tangent": PCAExtension(weighting="local_tangent", order=0, loss="squared"),
+    "blend": PCAExtension(weighting=Blend((FEW, MANY), (0.75, 0.25))),
     "detector": NoveltyDetector(PCAExtension(**PLAIN)),
     "halves": NoveltyDetector(PCAExtension(**PLAIN), calibration="split"),
 }
@@ -68,7 +72,7 @@ def test_weights_sum_to_one_and_nearer_rows_weigh_more(name):
         assert (np.diff(near, axis=1)[apart] <= 1e-12).all()
 
 
-@pytest.mark.parametrize("name", ["extension", "cosine", "ball"])
+@pytest.mark.parametrize("name", ["extension", "cosine", "ball", "blend"])
 def test_weights_place_the_point(name):
     model = DETECTORS[name].fit(X, Y)
     np.testing.assert_allclose(model.neighbor_weights(Q) @ Y, model.transform(Q), atol=1e-9)

@@ -15,6 +15,7 @@ from outsample.neighbors.cuts import first_counts
 from outsample.neighbors.distinct import Distinct
 from outsample.neighbors.index import NeighborIndex
 from outsample.neighbors.neighborhoods import Search
+from outsample.placers.blend import weights_of_parts
 from outsample.placers.map_model import MapModel
 from outsample.points import Points, in_metric
 from outsample.records import KNeighbors, Neighbors, Weights
@@ -82,8 +83,8 @@ class Surroundings:
         j. Times a column about the training rows they say what it is at the new points: the
         mean of numbers, the votes for labels. Where the place itself is a plain weighted mean
         (``order=0, loss="squared"``) they are the very weights of Eq. 2.8. Placers that have no
-        weights of their own, such as kriging, vote by Eq. 4.3, ``v_j = r_j^-2``; a blend votes by
-        its heaviest part.
+        weights of their own, such as kriging, have those of Eq. 4.3, ``v_j = r_j^-2``; a blend has
+        the mean of its parts', by their shares.
 
         Parameters
         ----------
@@ -119,12 +120,12 @@ class Surroundings:
         Q = in_metric(check_queries(self, X)[0], known.metric)
         parts = []
         for rows in known.model.search.batches(Q):
-            near, weights = known.model.surroundings(rows)
-            shares = neighbor_shares(near.near, weights)
-            shape = (rows.shape[0], known.index.X.shape[0])
-            parts.append(
-                sparse.csr_matrix((shares, near.near.indices, near.near.indptr), shape=shape)
-            )
+            near, shape = known.model.around(rows), (rows.shape[0], known.index.X.shape[0])
+            weights = sparse.csr_matrix(shape)
+            for share, found, each in weights_of_parts(known.model.fitted, near):
+                values = share * neighbor_shares(found, each)
+                weights += sparse.csr_matrix((values, found.indices, found.indptr), shape=shape)
+            parts.append(weights)
         found = sparse.vstack(parts, format="csr") @ _rows_of_points(known)
         found.sort_indices()
         return found

@@ -16,7 +16,9 @@ def appearing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise IsADirectoryError(f"{path}: is a folder; give the name of a file.")
-    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
+    if target.exists() and not target.is_file():  # a device would be replaced by a file
+        raise OSError(f"{path}: is no plain file; give the name of a file.")
+    temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}.tmp")
     try:
         with open(temporary, "xb") as stream:
             yield stream

@@ -185,8 +185,8 @@ def read_header(path: str | os.PathLike[str], stream: BinaryIO, check: Any) -> H
 def damaged(path: object, reason: str) -> ModelFileError:
     """Make the error for a file that is a model, but not as it was written."""
     return ModelFileError(
-        f"{path}: is damaged or was tampered with: {reason}. Take it from a backup, or save the "
-        "model again."
+        f"{path}: is damaged or was tampered with: {reason[:300]}. Take it from a backup, or save "
+        "the model again."
     )
 
 

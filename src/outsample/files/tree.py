@@ -10,7 +10,6 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -126,7 +125,7 @@ def parts_of(value: Any) -> dict[str, Any]:
 
 
 def _refusal(value: Any, path: str) -> str:
-    if isinstance(value, FunctionType) or callable(value):
+    if callable(value):
         name = getattr(value, "__name__", type(value).__name__)
         return (
             f"{path} is the function {name}, and a model file holds no code; use a weighting with "

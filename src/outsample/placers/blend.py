@@ -11,7 +11,7 @@ import numpy as np
 from outsample.neighbors.neighborhoods import Neighborhoods
 from outsample.placers.protocol import Arrays, Family, FittedPlacer, Placer
 from outsample.points import Points
-from outsample.records import Weights
+from outsample.records import Neighbors, Weights
 
 if TYPE_CHECKING:
     from outsample.placers.problem import Problem
@@ -158,3 +158,15 @@ class FittedBlend:
         for share, place in zip(self.placer.shares[1:], places[1:], strict=True):
             mean += share * place - share * first
         return mean
+
+
+def weights_of_parts(
+    fitted: FittedPlacer, near: Neighborhoods
+) -> Iterator[tuple[float, Neighbors, Weights]]:
+    """Share, neighbours and weights of each part of a blend; of any other placer, of itself."""
+    if not isinstance(fitted, FittedBlend):
+        yield 1.0, near.near, fitted.weights(near)
+        return
+    for share, (part, around) in zip(fitted.placer.shares, fitted._around(near), strict=True):
+        assert around is not None
+        yield share, around.near, part.weights(around)

@@ -56,19 +56,19 @@ class MapModel(NamedTuple):
         parts = [self.judged(rows, self.solve(rows), dtype) for rows in self.search.batches(X)]
         return Placement(*(np.concatenate(field) for field in zip(*parts, strict=True)))
 
-    def surroundings(self, X: Points, at_least: int = 0) -> tuple[Neighborhoods, Weights]:
-        """Neighbourhoods and weights in them; ``near.wide`` has ``at_least`` neighbours.
+    def around(self, X: Points, at_least: int = 0) -> Neighborhoods:
+        """Neighbourhoods that points are placed by; ``wide`` has ``at_least`` neighbours.
 
         A placer over all points is judged by its nearest ones. Error bars look at fifteen; one more
         tells whether the last is tied with it.
         """
         k = self.fitted.placer.n_neighbors or min(len(self.judge.Y), UNIT_NEIGHBOR)
-        near = self.search.around(X, k, at_least=max(at_least, SIZES[-1] + 1))
-        return near, self.fitted.weights(near)
+        return self.search.around(X, k, at_least=max(at_least, SIZES[-1] + 1))
 
     def solve(self, X: Points, at_least: int = 0) -> Solved:
-        """Coordinates with what they came from, as in `surroundings`."""
-        near, weights = self.surroundings(X, at_least)
+        """Coordinates with what they came from; as many neighbours as `around` finds."""
+        near = self.around(X, at_least)
+        weights = self.fitted.weights(near)
         return Solved(near, weights, self.fitted.place(X, near, weights))
 
     def left_out(self, rows: np.ndarray) -> Neighborhoods:
