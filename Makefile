@@ -17,7 +17,7 @@ help:  ## show this list
 demo: $(VENV)/.has-plots  ## place new points on a map; results in build/demo
 	$(BIN)/outsample demo --out build/demo
 
-test: lint types imports unit  ## all checks; what CI runs
+test: lint types imports unit package  ## all checks; what CI runs
 
 test-long: $(VENV)/.has-dev  ## nightly: laws with 20 times the examples, what is marked long, fuzzes
 	$(BIN)/pytest tests --hypothesis-profile=nightly -m "laws or long" $(SLOWEST) $(PYTEST_ARGS)
