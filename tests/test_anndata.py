@@ -131,6 +131,18 @@ def test_files_backed_or_not(reference, query, tmp_path):
     same(wanted, copy)
     copy.write_h5ad(tmp_path / "placed.h5ad")
     same(wanted, ad.read_h5ad(tmp_path / "placed.h5ad"))
+    with pytest.raises(ValueError, match="query is a path"):
+        map_query(tmp_path / "query.h5ad", reference)
+
+
+def test_a_query_in_a_file_without_labels(model, query, tmp_path):
+    query.write_h5ad(tmp_path / "query.h5ad")
+    placed = map_query(tmp_path / "query.h5ad", model=model, inplace=False)
+    placed.write_h5ad(tmp_path / "placed.h5ad")
+    again = ad.read_h5ad(tmp_path / "placed.h5ad")
+    same(placed, again)
+    map_query(again, model=model)  # what was noted in uns is understood
+    same(placed, again)
 
 
 def test_the_matrix_itself_with_genes_by_name(reference, query, tmp_path):

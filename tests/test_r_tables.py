@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
+import csv
 
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from outsample import load
+from outsample.cli import main
 from outsample.files.tables import read_table
 
 TABLES = {
@@ -44,3 +50,39 @@ def test_missing_values_of_r_are_told_or_kept(tmp_path, word, column):
     else:
         with pytest.raises(ValueError, match=f"line 3, column {column}: '{word}' is no number"):
             read_table(path)
+
+
+def written_by_r(path, values, names, rows):
+    """What `write.table(x, path)` writes."""
+    lines = [" ".join(f'"{name}"' for name in names)]
+    lines += [
+        " ".join([f'"{row}"', *map(repr, value)]) for row, value in zip(rows, values, strict=True)
+    ]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def test_from_write_table_to_read_csv(tmp_path):
+    rng = np.random.default_rng(0)
+    X, Q = rng.normal(size=(60, 3)), rng.normal(size=(4, 3))
+    names = [f"cell {at}" for at in range(60)]
+    written_by_r(tmp_path / "points.txt", X.tolist(), ["PC_1", "PC_2", "PC_3"], names)
+    written_by_r(tmp_path / "map.txt", X[:, :2].tolist(), ["UMAP_1", "UMAP_2"], names)
+    written_by_r(tmp_path / "new.txt", Q[:, ::-1].tolist(), ["PC_3", "PC_2", "PC_1"], "abcd")
+    files = {
+        name: str(tmp_path / name)
+        for name in ("points.txt", "map.txt", "new.txt", "m.outsample", "out.csv")
+    }
+    plain = ["--weighting", "distance", "--order", "0", "--loss", "squared", "--n-neighbors", "5"]
+    for call in (
+        ["fit", files["points.txt"], files["map.txt"], "-o", files["m.outsample"], *plain],
+        ["place", files["m.outsample"], files["new.txt"], "--id", "", "-o", files["out.csv"]],
+    ):
+        done = CliRunner().invoke(main, call)
+        assert done.exit_code == 0, done.output
+    with open(files["out.csv"], newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row[""] for row in rows] == list("abcd")  # read.csv(..., row.names = 1)
+    found = np.array([[float(row["UMAP_1"]), float(row["UMAP_2"])] for row in rows])
+    model = load(files["m.outsample"])
+    asked = pd.DataFrame(Q, columns=["PC_1", "PC_2", "PC_3"])
+    np.testing.assert_array_equal(found, model.place(asked).coordinates)

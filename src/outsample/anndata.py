@@ -45,8 +45,8 @@ def map_query(
 
     Parameters
     ----------
-    query : AnnData
-        Cells to place; may be backed. Of the path of an .h5ad file, give ``inplace=False``.
+    query : AnnData or path of an .h5ad file
+        Cells to place; may be backed. A file is not written to: it needs ``inplace=False``.
     reference : AnnData or path of an .h5ad file, default=None
         Cells with a map; may be backed. Not needed with a `model`, unless labels are asked for.
     use_rep : str, default="X_pca"
@@ -104,6 +104,8 @@ def map_query(
     1         T                   1.0              0.003
     """
     names = [obs] if isinstance(obs, str) else list(obs)
+    if inplace and isinstance(query, str | os.PathLike):
+        raise ValueError("query is a path, which is not written to: ask for a copy, inplace=False.")
     query = open_cells(query, "query")
     if reference is not None:
         reference = open_cells(reference, "reference")
