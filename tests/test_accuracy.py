@@ -102,7 +102,7 @@ def test_a_file_of_something_else_is_refused_in_one_line(tmp_path, text):
     for name in ("accuracy", "novelty"):
         words = ["bench", name, "--from", str(tmp_path / "x.json"), "--out", str(tmp_path)]
         result = CliRunner().invoke(main, words)
-        assert result.exit_code == 1 and "does not hold results of this benchmark" in result.stderr
+        assert result.exit_code == 3 and "does not hold results of this benchmark" in result.stderr
         assert result.stderr.startswith("Error: ") and result.stderr.count("\n") == 1
 
 
@@ -121,7 +121,7 @@ def test_plain_bench_is_accuracy_and_quick_has_one_split(tiny, tmp_path, monkeyp
 
 def test_unknown_maps_are_named(tmp_path):
     result = CliRunner().invoke(main, ["bench", "accuracy", "--maps", "x", "--out", str(tmp_path)])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert result.stderr.startswith("Error: there is no map 'x'; the maps are: sphere-900, ")
 
 

@@ -148,7 +148,7 @@ def test_unknown_names_are_named(tmp_path):
     for option, words in (("--sets", "no set 'x'; the sets"), ("--detectors", "no detector 'x'")):
         at = ["bench", "novelty", option, "x", "--out", str(tmp_path)]
         result = CliRunner().invoke(main, at)
-        assert result.exit_code == 1 and f"Error: there is {words}" in result.stderr
+        assert result.exit_code == 2 and f"Error: there is {words}" in result.stderr
 
 
 def test_help_tells_every_option():

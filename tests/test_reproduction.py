@@ -258,7 +258,7 @@ def test_a_damaged_or_foreign_file_is_refused_in_one_line(whole, tmp_path):
         assert "\n" not in str(raised.value)
     file.write_bytes(b"\x89PNG\r\n\xff")
     result = CliRunner().invoke(cli.main, ["reproduce", "--from", str(file)])
-    assert result.exit_code == 1 and "does not hold the results expected" in result.output
+    assert result.exit_code == 3 and "does not hold the results expected" in result.output
     assert not (tmp_path / "out").exists()
 
 

@@ -21,6 +21,14 @@ Exit codes:
 """
 
 
+# Kinds of ValueError that are no bad data, by name: nothing is imported to tell them.
+OTHER_CODES = {
+    "ModelFileError": BAD_MODEL,
+    "UnfinishedError": BAD_USE,
+    "UnknownNameError": BAD_USE,
+}
+
+
 class Failure(click.ClickException):
     """One sentence and an exit code."""
 
@@ -57,15 +65,10 @@ def _one_line(message: Warning | str, *place: Any, **more: Any) -> str:
 @contextmanager
 def plain_errors() -> Iterator[None]:
     """Say in one line what is wrong with the input, or with the file to write to."""
-    from outsample.files.partial import UnfinishedError
-
     try:
         yield
-    except UnfinishedError as error:
-        raise Failure(str(error), BAD_USE) from error
     except ValueError as error:
-        model = type(error).__name__ == "ModelFileError"
-        raise Failure(str(error), BAD_MODEL if model else BAD_DATA) from error
+        raise Failure(str(error), OTHER_CODES.get(type(error).__name__, BAD_DATA)) from error
     except BrokenPipeError:  # whoever read has seen enough: click ends without a word
         raise
     except MemoryError as error:

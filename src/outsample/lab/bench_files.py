@@ -55,6 +55,10 @@ class Bench(NamedTuple, Generic[Run]):
         return Benchmark(self.tables(run), run.seconds, files)
 
 
+class UnknownNameError(ValueError):
+    """A name that is none of those there are."""
+
+
 def chosen_by_name(
     what: str, listed: Sequence[Any], names: Sequence[str], called: Callable[[Any], set[str]],
     fold: Callable[[str], str] = str,
@@ -67,7 +71,8 @@ def chosen_by_name(
             at for at, words in known.items() if any(word.startswith(asked) for word in words)
         }
         if not found:
-            raise ValueError(f"there is no {what} {name!r}; the {what}s are: {', '.join(known)}")
+            words = f"there is no {what} {name!r}; the {what}s are: {', '.join(known)}"
+            raise UnknownNameError(words)
         kept |= found
     return [each for each in listed if not names or each.name in kept]
 

@@ -16,6 +16,8 @@ from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 from sklearn.svm import OneClassSVM
 
+from outsample.lab.bench_files import UnknownNameError
+
 Array = NDArray[np.float64]
 Score = Callable[[Array], Array]
 
@@ -111,7 +113,7 @@ def detectors(names: Sequence[str] = ()) -> list[Detector]:
         found.append(Detector(f"PyOD {name}", PEER, partial(_pyod_peer, name), note))
     for name in names:
         if name not in (known := [detector.name for detector in found]):
-            raise ValueError(f"there is no detector {name!r}; there are: {', '.join(known)}")
+            raise UnknownNameError(f"there is no detector {name!r}; there are: {', '.join(known)}")
     return [detector for detector in found if not names or detector.name in names]
 
 
