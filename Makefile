@@ -9,7 +9,7 @@ SLOWEST := --durations=15 --durations-min=1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-long lint types imports unit package bench docs figures clean
+.PHONY: help demo live test test-long lint types imports unit package bench docs figures clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-9s %s\n", $$1, $$2 }' Makefile
@@ -24,8 +24,9 @@ test-long: $(VENV)/.has-dev  ## nightly: laws with 20 times the examples, what i
 	OUTSAMPLE_FUZZ=20000 $(BIN)/pytest -s tests/test_fuzz.py -k random
 	OUTSAMPLE_FILE_FUZZ=10000 $(BIN)/pytest -s tests/test_bad_model_files.py -k mutants
 
-lint: $(VENV)/.has-dev  ## ruff
+lint: $(VENV)/.has-dev  ## ruff, hadolint
 	$(BIN)/ruff check .
+	$(BIN)/hadolint deploy/Dockerfile
 
 types: $(VENV)/.has-dev  ## mypy, and a strict client of the public names
 	$(BIN)/mypy
@@ -51,6 +52,9 @@ package: $(VENV)/.has-dev  ## wheel and source, installed where there is nothing
 	$(PYTHON) -m venv build/package/venv
 	build/package/venv/bin/python -m pip install --quiet build/package/*.whl
 	cd build/package && NUMBA_DISABLE_JIT=1 venv/bin/python -W ignore ../../tests/smoke.py
+
+live: $(VENV)/.has-serve  ## a service, its page and a day of traffic, to be watched in a browser
+	$(BIN)/python -m outsample.lab.stream.live
 
 bench: $(VENV)/.has-bench  ## compare with other libraries
 	$(BIN)/outsample bench

@@ -3,7 +3,8 @@
 ``python docs/write_figures.py outsample-bench/accuracy.json`` keeps what the pages need of the
 results in ``docs/figures`` and writes every table between ``<!-- figures: NAME -->`` and
 ``<!-- end -->``, in README.md and docs/*.md. Without a file it writes the tables again from what is
-kept. Results come from ``outsample bench accuracy``, ``bench novelty`` and ``reproduce``.
+kept. Results come from ``outsample bench accuracy``, ``bench novelty``, ``bench speed``,
+``bench stream`` and ``reproduce``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+
+from markdown_table import table
+from speed_figures import speed, speed_errors, speed_kept, speed_sizes, speed_targets
+from stream_figures import stream_days, stream_kept
 
 DOCS = Path(__file__).parent
 KEPT = DOCS / "figures"
@@ -40,18 +45,21 @@ GROUPS = {
     "darpa": "DARPA 1998 traffic: AUC, average precision",
 }  # fmt: skip
 
-
 def condensed(results: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the name of a bench and what the pages need of its results."""
     if "maps" in results:
         return "accuracy", _accuracy(results)
     if "groups" in results:
         return "novelty", _novelty(results)
+    if "parts" in results:
+        return "speed", speed_kept(results)
+    if "n_minutes" in results:
+        return "stream", stream_kept(results)
     if "sphere" in results:
         table = [{key: row[key] for key in ("method", "n_points", "error", "paper")}
                  for row in results["sphere"]["table"]]  # fmt: skip
         return "reproduction", {"versions": results["versions"], "sphere": table}
-    raise ValueError("these are no results of bench accuracy, bench novelty or reproduce")
+    raise ValueError("these are no results of bench accuracy, novelty, speed, stream or reproduce")
 
 
 def _accuracy(results: dict[str, Any]) -> dict[str, Any]:
@@ -93,7 +101,7 @@ def best_others(figures: dict[str, Any]) -> str:
         best = min(peers, key=peers.__getitem__)
         errors = _bold_least([each["errors"][OURS], peers[best]])
         rows.append([each["title"], errors[0], f"{errors[1]} {best}"])
-    return _table(["map", "`PCAExtension()`", "best other library"], rows)
+    return table(["map", "`PCAExtension()`", "best other library"], rows)
 
 
 def all_methods(figures: dict[str, Any]) -> str:
@@ -105,14 +113,14 @@ def all_methods(figures: dict[str, Any]) -> str:
         if own is not None:
             errors["openTSNE, own transform"] = own
         rows.append([each["title"], *_bold_least([errors.get(name) for name in ALL])])
-    return _table(["map", *ALL.values()], rows)
+    return table(["map", *ALL.values()], rows)
 
 
 def kernel_methods(figures: dict[str, Any]) -> str:
     """Return the errors of the kernel methods."""
     rows = [[each["title"], *_bold_least([each["errors"].get(name) for name in (OURS, *KERNELS)])]
             for each in _relative(figures) if each["errors"].get("MSE") is not None]  # fmt: skip
-    return _table(["map", "`PCAExtension()`", *KERNELS], rows)
+    return table(["map", "`PCAExtension()`", *KERNELS], rows)
 
 
 def coverage(figures: dict[str, Any]) -> str:
@@ -121,7 +129,7 @@ def coverage(figures: dict[str, Any]) -> str:
     for each in figures["maps"]:
         worst = " / ".join(f"{100 * each['worst'][key]:.0f}" for key in each["worst"])
         rows.append([each["title"], f"{100 * each['coverage']:.1f}", worst])
-    return _table(["map", "held, %", "worst tenth by isolation / density / bar, %"], rows)
+    return table(["map", "held, %", "worst tenth by isolation / density / bar, %"], rows)
 
 
 def sphere(figures: dict[str, Any]) -> str:
@@ -133,7 +141,7 @@ def sphere(figures: dict[str, Any]) -> str:
         paper = [found[name]["paper"] for name in WEIGHTS]
         rows.append([f"{n} points", *ours[:-1], f"**{ours[-1]}**"])
         rows.append(["*the paper*", *(f"*{_scientific(x)}*" if x else "" for x in paper)])
-    return _table(["", *WEIGHTS.values()], rows)
+    return table(["", *WEIGHTS.values()], rows)
 
 
 def belonging(figures: dict[str, Any]) -> str:
@@ -152,7 +160,7 @@ def belonging(figures: dict[str, Any]) -> str:
         cells = [f"{a}, {p}" if both else a for a, p in zip(areas, precisions, strict=True)]
         where = title if both else f"{title} of {group['n_sets']} sets"
         rows.append([where, cells[0], f"{cells[1]} {peer['name']}"])
-    return _table(["", "`NoveltyDetector`", "best other"], rows)
+    return table(["", "`NoveltyDetector`", "best other"], rows)
 
 
 def detectors(figures: dict[str, Any]) -> str:
@@ -171,7 +179,7 @@ def detectors(figures: dict[str, Any]) -> str:
              "darpa": "DARPA traffic: AUC, precision"}  # fmt: skip
     rows = [[f"`{name}`" if name.endswith("()") else name, *(found.get(g, "") for g in groups)]
             for name, found in areas.items() if len(found) == len(groups)]  # fmt: skip
-    return _table(["", *(heads[name] for name in groups)], rows)
+    return table(["", *(heads[name] for name in groups)], rows)
 
 
 def manners(figures: dict[str, Any]) -> str:
@@ -188,7 +196,7 @@ def manners(figures: dict[str, Any]) -> str:
         ]
         for row in figures["rows"]
     ]
-    return _table(heads, rows)
+    return table(heads, rows)
 
 
 TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
@@ -200,6 +208,11 @@ TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "belonging": ("novelty", belonging),
     "detectors": ("novelty", detectors),
     "manners": ("manners", manners),
+    "speed": ("speed", speed),
+    "speed_targets": ("speed", speed_targets),
+    "speed_sizes": ("speed", speed_sizes),
+    "speed_errors": ("speed", speed_errors),
+    "stream_days": ("stream", stream_days),
 }
 
 
@@ -207,8 +220,8 @@ def written(text: str) -> str:
     """Return a page with its tables as they follow from the figures that are kept."""
 
     def region(match: re.Match[str]) -> str:
-        bench, table = TABLES[match[2]]
-        return f"{match[1]}\n{table(json.loads((KEPT / f'{bench}.json').read_text()))}\n{match[3]}"
+        bench, made = TABLES[match[2]]
+        return f"{match[1]}\n{made(json.loads((KEPT / f'{bench}.json').read_text()))}\n{match[3]}"
 
     return REGION.sub(region, text)
 
@@ -241,11 +254,6 @@ def _bold(
     texts = ["" if value is None else shown(value) for value in values]
     top = shown(best(value for value in values if value is not None))
     return [f"**{text}**" if text == top else text for text in texts]
-
-
-def _table(heads: list[str], rows: list[list[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
 def main(results: list[str]) -> None:

@@ -26,20 +26,29 @@ class Browser:
         self.driver, self.downloads = driver, downloads
         self.run, self.command = driver.execute_script, driver.execute_cdp_cmd
 
-    def open(self, page: Path, width: int = 1280, height: int = 900, phone: bool = False) -> None:
-        """Load a page in a window of that size and wait until its map is drawn."""
-        from selenium.webdriver.support.ui import WebDriverWait
+    def open(
+        self, page: Path | str, width: int = 1280, height: int = 900, phone: bool = False
+    ) -> None:
+        """Load a file or an address in a window of that size; wait until its map is drawn."""
+        self.resize(width, height, phone)
+        self.drain()
+        self.driver.get(page if isinstance(page, str) else page.absolute().as_uri())
+        self.wait("return document.documentElement.dataset.ready === 'yes'")
+        self.settle()
 
+    def resize(self, width: int, height: int, phone: bool = False) -> None:
         size = {"width": width, "height": height, "mobile": phone}
         self.command(
             "Emulation.setDeviceMetricsOverride", size | {"deviceScaleFactor": 2 if phone else 1}
         )
         self.command("Emulation.setTouchEmulationEnabled", {"enabled": phone})
-        self.drain()
-        self.driver.get(page.absolute().as_uri())
-        ready = "return document.documentElement.dataset.ready === 'yes'"
-        WebDriverWait(self.driver, 60, 0.02).until(lambda _: self.run(ready))
-        self.settle()
+
+    def wait(self, asked: str, *given, seconds: float = 60) -> object:
+        """Ask until the answer is true; return it."""
+        from selenium.webdriver.support.ui import WebDriverWait
+
+        waiting = WebDriverWait(self.driver, seconds, 0.02)
+        return waiting.until(lambda _: self.run(asked, *given), asked)
 
     def settle(self) -> None:
         """Wait for two frames: what was asked for is drawn."""

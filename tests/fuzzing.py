@@ -69,6 +69,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     "absolute": lambda: PCAExtension(weighting="distance", order=0, loss="absolute"),
     "cosine": lambda: PCAExtension(metric="cosine"),
     "brute": lambda: PCAExtension(weighting="distance", index="brute"),
+    "approximate": lambda: PCAExtension(weighting="distance", index="approximate"),
     "correlated": lambda: PCAExtension(weighting="correlated"),
     "linear": lambda: PCAExtension(weighting=Correlated("linear", 2.0, 0.0), order=1),
     "process": lambda: PCAExtension(weighting=Correlated("matern52", 2.0, 1e-6), **PAPER),
@@ -119,6 +120,7 @@ REFUSALS = (
     r"n_neighbors is \d+, but must be an integer from 1 to \d+\.",
     r"Input X: row \d+ is all zeros; metric='cosine' needs a direction\.",
     r"Found array with \d+ sample\(s\) .* while a minimum of \d+ is required",
+    r"index is 'approximate', but must be one of 'auto', 'brute' for sparse X",
     r"order is \d, but must be 0 or 'auto' for sparse X and for metric='cosine'",
     r"weighting='diffusion' takes all training points, dense ones",
 )

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pytest import MonkeyPatch
 from scipy import sparse
 
 import outsample
@@ -36,6 +37,7 @@ from outsample import (
     NoveltyDetector,
     NystroemExtension,
     PCAExtension,
+    StreamingExtension,
 )
 from outsample.files import layout, model_file
 from outsample.files.model_file import describe, read_columns
@@ -111,7 +113,20 @@ def models() -> dict[str, Any]:
         "extended": Extended(Identity()).fit(X),
         "detector": NoveltyDetector(PCAExtension(weighting="distance", **fixed)).fit(X, Y),
         "split detector": NoveltyDetector(calibration="split").fit(X),
+        "stream": StreamingExtension(
+            NoveltyDetector(PCAExtension(weighting="local_tangent", **fixed)).fit(X, Y), window=30
+        ),
+        "bare stream": StreamingExtension(PCAExtension(weighting=BLEND).fit(X, Y), window=20),
+        "sparse stream": StreamingExtension(
+            NoveltyDetector(PCAExtension(weighting="distance", **fixed)).fit(thin, Y), guard=0.0
+        ),
     }
+    with MonkeyPatch.context() as patch:
+        patch.setattr("outsample.placers.neighbor_loss.FACTORED_ROWS", 10)
+        found["repulsion field"] = PCAExtension(weighting=NeighborLoss(3.0)).fit(X, Y)
+    found["stream"].learn(many[:40])
+    found["bare stream"].learn(many[:8])
+    found["sparse stream"].learn(sparse.csr_matrix(np.round(many[:8], 1)))
     return found
 
 
@@ -144,6 +159,11 @@ def answers(model: Any) -> dict[str, np.ndarray]:
         told = model.explain(X[:2])
         found["told"] = np.array([one.abnormality for one in told])
         assert all(str(one) for one in told)
+    if isinstance(model, StreamingExtension):
+        learned = model.learn(X)
+        found["accepted"] = learned.accepted
+        found |= {f"then {name}": part for name, part in model.place(X)._asdict().items()}
+        assert str(model.drift_)
     assert repr(model) and model.get_params() is not None
     return {name: np.asarray(values) for name, values in found.items()}
 

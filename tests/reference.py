@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import optimize
+from scipy import interpolate, optimize
 
 
 def neighbors(X, x, k=None, radius=None, at_least=1):
@@ -289,6 +289,30 @@ def kriging(X, Y, queries, kind, unit, nugget):
     solved = np.linalg.solve(system, np.vstack([Y, np.zeros(Y.shape[1])]))
     sides = np.column_stack([-g(pairwise(queries, X) / unit), np.ones(len(queries))])
     return sides @ solved
+
+
+def predict_landmarks(Z, queries, kind, unit, coefficients):
+    """Sum over landmarks of covariances times coefficients."""
+    return (1 - VARIOGRAMS[kind](pairwise(queries, Z) / unit)) @ coefficients
+
+
+def two_levels(X, Y, queries, kind, unit, length, *, landmarks, ridge, center, k):
+    """Ridge regression on covariances with landmarks, and kriging of its residuals."""
+    Z, images = X[landmarks], Y - center
+    inner = predict_landmarks(Z, Z, kind, unit, np.eye(len(Z)))
+    C = predict_landmarks(Z, X, kind, unit, np.eye(len(Z)))
+    coefficients = np.linalg.solve(C.T @ C + ridge * inner, C.T @ images)
+    residuals = images - C @ coefficients
+    rest = [correlated(X, residuals, x, "matern52", length, 1e-6, k=k)[0] for x in queries]
+    return center + predict_landmarks(Z, queries, kind, unit, coefficients) + np.array(rest)
+
+
+def landmark_ridge(X, landmarks, kind, unit):
+    """Share of the variance of the points that the landmarks leave."""
+    Z = X[landmarks]
+    inner = predict_landmarks(Z, Z, kind, unit, np.eye(len(Z)))
+    C = predict_landmarks(Z, X, kind, unit, np.eye(len(Z)))
+    return 1 - np.trace(C @ np.linalg.solve(inner, C.T)) / len(X)
 
 
 def typical_unit(X):
@@ -618,6 +642,29 @@ def perplexity_shares(distances, perplexity):
         return -(p * np.log(np.maximum(p, 1e-300))).sum() - np.log(perplexity)
 
     return shares(optimize.brentq(surplus, -12.0, 24.0, xtol=1e-13))
+
+
+def spline_values(fraction):
+    """Splines of the fifth degree around six nodes, two of them below, and their slopes."""
+    spline = interpolate.BSpline.basis_element(np.arange(-3.0, 4.0), extrapolate=False)
+    at = fraction - np.arange(-2.0, 4.0)
+    return np.nan_to_num(spline(at)), np.nan_to_num(spline.derivative()(at))
+
+
+def spread(Z, corner, step, shape):
+    """Mass of images at the nodes around them."""
+    mass = np.zeros(shape)
+    for z in (Z - corner) / step:
+        cell = np.floor(z).astype(int)
+        across, along = (spline_values(part)[0] for part in z - cell)
+        mass[cell[0] - 2 : cell[0] + 4, cell[1] - 2 : cell[1] + 4] += np.outer(across, along)
+    return mass
+
+
+def closeness(Z, y):
+    """``sum_j 1 / (1 + |y - z_j|^2)`` and its slope."""
+    w = 1 / (1 + ((y - Z) ** 2).sum(axis=1))
+    return w.sum(), -2 * (w**2) @ (y - Z)
 
 
 def neighbor_loss(X, Y, x, y, k, perplexity, c):

@@ -312,6 +312,7 @@ def cut(name, change=shortened):
 
 
 BARS = "model_.judge.error_bars"
+FIELD = "model_.fitted.field"
 
 
 @pytest.mark.parametrize(
@@ -323,6 +324,10 @@ BARS = "model_.judge.error_bars"
         ("gaussian", replaced("LocalPlacer", weighting={"object": 1}), "weighting is"),
         ("blend", replaced("Blend", shares={"tuple": [0.5, 0.3, 0.3]}), "shares do not fit"),
         ("blend", replaced("FittedDiffusion", placer=None), "placer is None"),
+        ("repulsion field", cut(f"{FIELD}.coefficients", np.ravel), "with 2 sides"),
+        ("repulsion field", cut(f"{FIELD}.coefficients", lambda v: v * np.nan), "outside their"),
+        ("repulsion field", cut(f"{FIELD}.corner"), "has a side of 1"),
+        ("repulsion field", replaced("RepulsionField", step=0.0), "must be a float in its range"),
         ("fixed walk", replaced("FixedWalk", k=24), "k does not fit"),
         ("fixed walk", replaced("FixedWalk", k=None), "k does not fit"),
         ("fixed walk", cut("walk_.reach"), "reach does not fit"),

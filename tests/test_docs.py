@@ -20,6 +20,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md")
 SITE = (ROOT / "mkdocs.yml").read_text()
 
 sys.path.insert(0, str(DOCS))
+import markdown_table  # noqa: E402
 import offline  # noqa: E402
 import write_figures  # noqa: E402
 
@@ -157,6 +158,25 @@ def test_results_of_something_else_are_refused():
         write_figures.condensed({"rows": []})
 
 
+def test_figures_of_speed_are_those_of_a_full_run():
+    target = {"work": "exact, D = 14: distance, over", "asked": 1.1, "found": 1.05, "low": 1.0,
+              "high": 1.2, "unit": "times", "at_least": False, "met": True,
+              "skipped": ""}  # fmt: skip
+    missed = target | {"work": "Dask", "found": None, "low": None, "met": False, "skipped": "gone"}
+    curve = {"chart": "Time of a row in a batch, D = 14", "name": "ours", "sizes": [1000.0, 1e6],
+             "figures": [1.0, 2.5], "exponent": 0.13}  # fmt: skip
+    run = {"quick": False, "cores": 2, "load": 0.1, "versions": {},
+           "parts": [{"targets": [target, missed], "curves": [curve]}]}  # fmt: skip
+    name, figures = write_figures.condensed(run)
+    assert name == "speed" and "| **1.05** | ≤ 1.1 |" in write_figures.speed(figures)
+    assert write_figures.speed(figures).count("\n") == 3
+    assert "| Dask | ≤ 1.1 | not measured: gone |  |" in write_figures.speed_targets(figures)
+    assert "| ours, D = 14 | 1 | 2.5 | 0.13 |" in write_figures.speed_sizes(figures)
+    assert write_figures.speed_errors(figures) == markdown_table.NOT_YET
+    with pytest.raises(ValueError, match="a short run"):
+        write_figures.condensed(run | {"quick": True})
+
+
 @pytest.mark.long
 def test_the_site_builds_without_a_warning(tmp_path):
     pytest.importorskip("mkdocs", reason="the site needs outsample[docs]")
@@ -167,3 +187,15 @@ def test_the_site_builds_without_a_warning(tmp_path):
     assert "WARNING" not in done.stderr.replace("WARNING=1", "")
     assert (tmp_path / "gallery" / "index.html").exists()
     assert offline.asked_elsewhere(tmp_path) == []
+
+
+def test_the_table_of_streams_is_of_recorded_days():
+    row = {"name": "StreamingExtension", "median_rate": 0.006, "worst_rate": 0.039, "at_once": 1.0,
+           "episodes": 49, "precision": 0.3, "loud_precision": 0.9}  # fmt: skip
+    run = {"n_minutes": 9, "simulated": False, "versions": {}, "rows": [row]}
+    name, figures = write_figures.condensed(run)
+    assert name == "stream" and "| 0.6 % | 3.9 % | 49 of 49 | 0.30, 0.90 |" in (
+        write_figures.stream_days(figures)
+    )
+    with pytest.raises(ValueError, match="simulated"):
+        write_figures.condensed(run | {"simulated": True})

@@ -49,6 +49,7 @@ def test_importing_the_package_loads_nothing_heavy():
         ["bench", "--help"],
         ["bench", "accuracy", "--help"],
         ["bench", "novelty", "--help"],
+        ["bench", "speed", "--help"],
     ],
 )
 def test_help_loads_nothing_heavy(words):
@@ -56,7 +57,10 @@ def test_help_loads_nothing_heavy(words):
     assert modules_after(code) == []
 
 
-@pytest.mark.parametrize("name", ["", *main.commands, "bench accuracy", "bench novelty"])
+BENCHES = ["bench accuracy", "bench novelty", "bench speed"]
+
+
+@pytest.mark.parametrize("name", ["", *main.commands, *BENCHES])
 def test_every_command_and_option_has_help(name):
     result = CliRunner().invoke(main, [*name.split(), "--help"])
     assert result.exit_code == 0

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 import reference
 from outsample import PCAExtension
 from outsample._kernels import correlated, frames, linear_algebra, search
+from outsample._kernels import tree as trees
+from outsample.neighbors.backends import Tree
 from outsample.neighbors.index import NeighborIndex
 
 pytestmark = pytest.mark.kernels
@@ -108,6 +110,46 @@ def test_ties_go_to_the_lower_index(kind):
             np.testing.assert_array_equal(near.indices[i * k : i * k + k], expected)
 
 
+@given(seed=st.integers(0, 10**6), k=st.integers(1, 10), c=st.integers(10, 20))
+def test_nearest_candidates(seed, k, c):
+    rng = np.random.default_rng(seed)
+    X, Q = rng.integers(0, 3, (30, 2)).astype(float), rng.integers(0, 3, (5, 2)).astype(float)
+    candidates = np.array([rng.permutation(30)[:c] for _ in Q])
+    found, apart = np.empty((5, k), dtype=np.int64), np.empty((5, k))
+    search.nearest_candidates(0, 5, X, Q, candidates, found, apart)
+    for i, x in enumerate(Q):
+        among = np.sort(candidates[i])
+        indices, distances = reference.neighbors(X[among], x, k)
+        np.testing.assert_array_equal(found[i], among[indices])
+        np.testing.assert_allclose(apart[i], distances, rtol=1e-14)
+
+
+@given(seed=st.integers(0, 10**6), share=st.sampled_from([0.0, 0.3, 1.0]))
+def test_a_share_of_a_tree_finds_true_distances_in_any_order(seed, share):
+    rng = np.random.default_rng(seed)
+    X, Q = rng.normal(size=(300, 2)), rng.normal(size=(70, 2))
+    tree, k = Tree(X), 4
+    answers = []
+    for order in (np.arange(70), rng.permutation(70)):
+        found, apart = np.empty((70, k), dtype=np.int64), np.empty((70, k))
+        trees.nearest_in_tree(0, 70, X, *tree.arrays, 1.0, Q, share, order, found, apart)
+        answers.append((found, apart))
+    np.testing.assert_array_equal(answers[0][0], answers[1][0])
+    np.testing.assert_allclose(apart, np.linalg.norm(Q[:, None] - X[found], axis=2), rtol=1e-14)
+    exact = np.array([reference.neighbors(X, x, k)[1] for x in Q])
+    assert (apart >= exact * (1 - 1e-14)).all()
+    if share == 1:
+        np.testing.assert_allclose(apart, exact, rtol=1e-14)
+
+
+def test_home_leaves():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    tree, homes = Tree(X), np.empty(300, dtype=np.int64)
+    trees.home_leaves(0, 300, tree.boxes, 1.0, X, homes)
+    leaf = np.searchsorted(tree.starts, np.arange(300), side="right") - 1
+    np.testing.assert_array_equal(homes[tree.rows], leaf)
+
+
 @pytest.mark.parametrize("scale", [1e-300, 1e-160, 1.0, 1e160, 1e299])
 def test_distance_at_any_scale(scale):
     a, b = np.array([3.0, 0, 1, 2, 5]) * scale, np.array([0.0, 4, 1, 2, 5]) * scale
@@ -163,7 +205,7 @@ def test_frames_of_few_images_in_many_dimensions(seed, d, k):
     Y = rng.normal(size=(k, rank)) @ rng.normal(size=(rank, d))
     axes, spread = np.empty((1, d, d)), np.empty((1, d))
     indptr, indices = np.array([0, k]), np.arange(k)
-    frames.image_frames(0, 1, Y, indptr, indices, np.ones(1), axes, spread)
+    frames.wide_frames(0, 1, Y, indptr, indices, np.ones(1), axes, spread)
     centred = Y - Y.mean(axis=0)
     np.testing.assert_allclose(axes[0].T @ axes[0], np.eye(d), atol=1e-13)
     assert (np.diff(spread[0]) <= 1e-7 * spread[0, 0]).all()

@@ -41,13 +41,15 @@ from outsample import (
     _kernels,
 )
 from outsample.files import model_file
-from outsample.files.estimator_schema import CLASSES, ESTIMATORS
+from outsample.files.estimator_schema import CLASSES
+from outsample.files.learnt_schema import ESTIMATORS
 from outsample.files.model_file import describe, read_columns
 from outsample.files.schema import FIELDS
 from outsample.neighbors.index import NeighborIndex
 from outsample.placers.local import LocalPlacer
 
 FIXED = {"n_neighbors": 5, "order": 0, "loss": "squared"}
+STREAMS = ["stream", "bare stream", "sparse stream"]
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +87,9 @@ def same(found, expected):
 # What comes back.
 
 
-@pytest.mark.parametrize("name", ["auto", "walk", "fixed walk", "extended", "neighbor loss"])
+@pytest.mark.parametrize(
+    "name", [*STREAMS, "auto", "walk", "fixed walk", "extended", "neighbor loss"]
+)
 def test_what_the_recording_lacks_answers_as_before(models, name, path):
     same(model_file_fuzz.answers(again(models[name], path)), model_file_fuzz.answers(models[name]))
 
@@ -99,9 +103,9 @@ def test_the_table_knows_every_field_of_its_classes():
 
 def test_every_estimator_of_the_library_can_be_saved():
     public = {getattr(outsample, name) for name in outsample.__all__}
-    assert {one for one in public if hasattr(one, "fit") and hasattr(one, "get_params")} == set(
-        ESTIMATORS
-    )
+    estimators = {one for one in public if hasattr(one, "get_params")}
+    assert estimators == set(ESTIMATORS)
+    assert {one for one in estimators if not hasattr(one, "fit")} == {outsample.StreamingExtension}
 
 
 def test_column_names_and_output_settings_are_kept(data, path):

@@ -7,6 +7,8 @@ import pickle
 import numpy as np
 import pytest
 
+from outsample._kernels import search
+from outsample.neighbors import backends
 from outsample.neighbors.index import INDEXES, NeighborIndex
 
 
@@ -48,6 +50,41 @@ def test_any_scale(kind, scale):
     scaled = NeighborIndex(X * scale, kind).nearest(queries * scale, 5)
     np.testing.assert_array_equal(plain.indices, scaled.indices)
     np.testing.assert_allclose(scaled.distances / scale, plain.distances, rtol=1e-13)
+
+
+HARD = {
+    "spread": lambda rng: rng.normal(size=(300, 5)),
+    "grid": lambda rng: rng.integers(0, 4, (300, 3)).astype(float),
+    "one place": lambda rng: np.ones((300, 2)),
+    "two scales": lambda rng: rng.normal(size=(300, 2)) * 10.0 ** rng.integers(-170, 1, (300, 1)),
+    "tiny": lambda rng: rng.normal(size=(300, 3)) * 1e-165,
+    "huge": lambda rng: rng.uniform(-1, 1, (300, 3)) * 3e299,
+    "a line": lambda rng: np.sort(rng.random((300, 1)), axis=0),
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+@pytest.mark.kernels
+def test_a_tree_finds_what_a_full_scan_finds(name, monkeypatch):
+    """Bit for bit, through many small leaves, for queries among the points and far from all."""
+    monkeypatch.setattr(backends, "LEAF_ROWS", 5)
+    rng = np.random.default_rng(8)
+    X = np.ascontiguousarray(HARD[name](rng))
+    size = np.abs(X).max()
+    far = np.minimum([1e-3 * size, size, 3 * size, size**0.5 * 1e120], 1e300)
+    away = far[:, None] * rng.uniform(-1, 1, (4, X.shape[1]))
+    queries = np.vstack([X[::17], X[:9] * (1 + 1e-9), away])
+    index = NeighborIndex(X, "kd_tree")
+    for k in (1, 6, 40, 300):
+        found, apart = np.empty((len(queries), k), dtype=np.int64), np.empty((len(queries), k))
+        search.scan_nearest(0, len(queries), X, len(X), queries, found, apart)
+        near = index.nearest(queries, k)
+        np.testing.assert_array_equal(near.indices.reshape(found.shape), found)
+        np.testing.assert_array_equal(near.distances.reshape(apart.shape), apart)
+        for radius in (apart[0, -1], apart[-1, 0], 0.0):
+            inside = np.empty(len(queries), dtype=np.int64)
+            search.scan_ball_counts(0, len(queries), X, len(X), queries, radius, inside)
+            np.testing.assert_array_equal(index.ball_sizes(queries, radius), inside)
 
 
 @pytest.mark.parametrize("kind", INDEXES)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 import outsample
 from outsample import (
+    BatchPlacer,
     Blend,
     Correlated,
     Diffusion,
@@ -29,10 +30,13 @@ from outsample import (
     NeighborLoss,
     NoveltyDetector,
     NystroemExtension,
+    OnlineDiscoveries,
     PCAExtension,
     Placement,
+    StreamingExtension,
     compare,
     load,
+    place_batches,
     save,
 )
 from outsample.placers.local import LocalPlacer
@@ -108,6 +112,20 @@ def judge(X: Array, Y: Array, new: Array) -> float:
     return float(judged.p_value.min()) + float(detector.p_values(new).min())
 
 
+def follow(X: Array, Y: Array, new: Array) -> bool:
+    """Learn from what arrives."""
+    detector = NoveltyDetector(PCAExtension(n_neighbors=8, order=0, loss="squared")).fit(X, Y)
+    stream = StreamingExtension(detector, window=100, guard=0.05)
+    learned = stream.learn(new)
+    assert_type(learned.accepted, NDArray[np.bool_])
+    assert_type(stream.n_seen_, int)
+    assert_type(stream.n_learned_, int)
+    assert_type(stream.drift_.reason, str)
+    online = OnlineDiscoveries(fdr=0.1)
+    assert_type(online.test(stream.place(new).p_value), NDArray[np.bool_])
+    return assert_type(stream.needs_refit_, bool)
+
+
 def keep(X: Array, Y: Array, new: Array, folder: Path) -> None:
     """Write a model to a file and read it again."""
     model = PCAExtension(n_neighbors=8, order=0, loss="squared").fit(X, Y)
@@ -116,6 +134,12 @@ def keep(X: Array, Y: Array, new: Array, folder: Path) -> None:
     again = load(path)
     assert isinstance(again, PCAExtension)
     assert (again.transform(new) == model.transform(new)).all()
+    placer = BatchPlacer(path, columns=["a", "b"])
+    assert_type(placer.ddl, str)
+    batch = {"a": new[:, 0], "b": new[:, 1]}
+    for placed in place_batches(path, [batch, new]):
+        assert placed is not None
+    assert list(placer(batch))[:3] == ["x", "y", "z"]
     (folder / "broken.outsample").write_bytes(path.read_bytes()[:100])
     try:
         load(folder / "broken.outsample")
@@ -129,6 +153,7 @@ def main() -> None:
     place(X, Y, new)
     methods(X, Y, new)
     assert judge(X, Y, new) > 0
+    assert not follow(X, Y, new)
     with TemporaryDirectory() as folder:
         keep(X, Y, new, Path(folder))
     assert_type(outsample.__version__, str)

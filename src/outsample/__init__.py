@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from outsample.comparison.compare import compare
+    from outsample.engines.batch_placer import BatchPlacer
+    from outsample.engines.batches import place_batches
     from outsample.estimators.diffusion_maps import DiffusionMaps
     from outsample.estimators.extended import Extended
     from outsample.estimators.harmonics import GeometricHarmonics
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from outsample.estimators.nystroem import NystroemExtension
     from outsample.estimators.pca_extension import PCAExtension
     from outsample.estimators.pyramids import LaplacianPyramids
+    from outsample.estimators.streaming import StreamingExtension
     from outsample.files.layout import ModelFileError
     from outsample.files.model_file import load, save
     from outsample.placers.blend import Blend
@@ -27,10 +30,12 @@ if TYPE_CHECKING:
     from outsample.placers.neighbor_loss import NeighborLoss
     from outsample.placers.weighting import GaussianDistance, InverseDistance
     from outsample.records import Placement
+    from outsample.trust.online_discoveries import OnlineDiscoveries
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "BatchPlacer": "outsample.engines.batch_placer",
     "Blend": "outsample.placers.blend",
     "Correlated": "outsample.placers.kriging",
     "Diffusion": "outsample.placers.diffusion",
@@ -46,13 +51,17 @@ _HOMES = {
     "NystroemExtension": "outsample.estimators.nystroem",
     "PCAExtension": "outsample.estimators.pca_extension",
     "NeighborLoss": "outsample.placers.neighbor_loss",
+    "OnlineDiscoveries": "outsample.trust.online_discoveries",
     "Placement": "outsample.records",
+    "place_batches": "outsample.engines.batches",
+    "StreamingExtension": "outsample.estimators.streaming",
     "compare": "outsample.comparison.compare",
     "load": "outsample.files.model_file",
     "save": "outsample.files.model_file",
 }
 
 __all__ = [
+    "BatchPlacer",
     "Blend",
     "Correlated",
     "Diffusion",
@@ -67,10 +76,13 @@ __all__ = [
     "NeighborLoss",
     "NoveltyDetector",
     "NystroemExtension",
+    "OnlineDiscoveries",
     "PCAExtension",
     "Placement",
+    "StreamingExtension",
     "compare",
     "load",
+    "place_batches",
     "save",
 ]
 

@@ -14,9 +14,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_array, check_consistent_length, validate_data
+from sklearn.utils.validation import (
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
 
-from outsample.points import Points, largest_entry
+from outsample.points import Points, float64_rows, largest_entry
 
 # Beyond this, differences and distances could leave the range of a double.
 LARGEST_VALUE = 1e300
@@ -40,27 +45,57 @@ def check_training(
     Y = np.array(Y, dtype=np.float64, order="C").reshape(X.shape[0], -1)
     _check_size("X", X)
     _check_size("y", Y)
-    return _float64(X, copy=True), Y
+    return float64_rows(X, copy=True), Y
 
 
 def check_points(estimator: BaseEstimator, X: Any, least_rows: int = 2) -> tuple[Points, np.dtype]:
     """Check training points (n, D) without images: float64, and the type to answer in."""
     checked = _validated(estimator, X=X, ensure_min_samples=least_rows)
     _check_size("X", checked)
-    return _float64(checked, copy=True), checked.dtype
+    return float64_rows(checked, copy=True), checked.dtype
+
+
+def check_fitted(estimator: BaseEstimator) -> None:
+    """Refuse an estimator that is not fitted; one that knows its columns is taken to be."""
+    if not hasattr(estimator, "n_features_in_"):
+        check_is_fitted(estimator)
 
 
 def check_queries(estimator: BaseEstimator, X: Any) -> tuple[Points, np.dtype]:
     """Check new points (q, D) against what ``fit`` saw: float64, and the type to answer in."""
-    checked = _validated(estimator, X=X, reset=False)
+    checked, dtype = check_rows(estimator, X)
+    return float64_rows(checked), dtype
+
+
+def check_rows(estimator: BaseEstimator, X: Any) -> tuple[Points, np.dtype]:
+    """Check new points as `check_queries` does, but leave them in the real type they came in.
+
+    Arrays are not copied, so that a memory map of any length can be checked.
+    """
+    if _is_plain(estimator, X):
+        return X, X.dtype
+    as_it_is = _is_real(X) and not estimator._fitted_sparse
+    checked = _validated(estimator, X=X, reset=False, dtype=None if as_it_is else FLOATS)
     _check_size("X", checked)
-    return _float64(checked, copy=False), checked.dtype
+    return checked, checked.dtype if checked.dtype in FLOATS else np.dtype(np.float64)
 
 
-def check_given(estimator: BaseEstimator, X: Any, least_rows: int | None = None) -> Points:
-    """Check points in the type and order they came in: to fit, with ``least_rows``, or to place."""
-    if least_rows is None:
-        return _validated(estimator, X=X, reset=False)
+def _is_plain(estimator: BaseEstimator, X: Any) -> bool:
+    """Whether X obviously is what `check_rows` asks for: scikit-learn takes long to find out."""
+    return (
+        type(X) is np.ndarray
+        and X.dtype in FLOATS
+        and X.ndim == 2
+        and X.shape[0] > 0
+        and X.shape[1] == getattr(estimator, "n_features_in_", 0)
+        and not hasattr(estimator, "feature_names_in_")
+        and not getattr(estimator, "_fitted_sparse", True)
+        and largest_entry(X) <= LARGEST_VALUE  # False for NaN
+    )
+
+
+def check_given(estimator: BaseEstimator, X: Any, least_rows: int) -> Points:
+    """Check points to fit, at least so many, in the type and order they came in."""
     return _validated(estimator, X=X, ensure_min_samples=least_rows)
 
 
@@ -168,7 +203,8 @@ def _validated(estimator: BaseEstimator, **arguments: Any) -> Any:
     """
     with _told_where({name: arguments[name] for name in ("X", "y") if name in arguments}):
         with np.errstate(invalid="ignore"):  # of sums by which scikit-learn looks for NaN
-            checked = validate_data(estimator, accept_sparse="csr", dtype=FLOATS, **arguments)
+            given = {"dtype": FLOATS, **arguments}
+            checked = validate_data(estimator, accept_sparse="csr", **given)
     if arguments.get("reset", True):
         X = checked[0] if "y" in arguments else checked
         estimator._fitted_sparse = sparse.issparse(X)
@@ -186,17 +222,13 @@ def _same_kind(value: Any, choice: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
+def _is_real(X: Any) -> bool:
+    """Tell an array of real numbers, which scikit-learn would copy to make them float64."""
+    return isinstance(X, np.ndarray) and X.dtype.kind in "biuf"
+
+
 def _dense(Y: Any) -> Any:
     return Y.toarray() if sparse.issparse(Y) else Y
-
-
-def _float64(X: Points, copy: bool) -> Points:
-    """Points as the kernels read them: rows in C order, or CSR with sorted columns."""
-    if sparse.issparse(X):
-        X = X.astype(np.float64, copy=True)
-        X.sum_duplicates()
-        return X
-    return np.array(X, dtype=np.float64, order="C", copy=copy or None)
 
 
 def _check_size(name: str, array: Points) -> None:
@@ -239,6 +271,12 @@ def _first_bad(name: str, array: Any) -> str:
         wrong = ~np.isfinite(array.data)
         bad = np.column_stack([array.row[wrong], array.col[wrong]])
         bad = bad[np.lexsort(bad.T[::-1])]
+    elif _is_real(array):  # it may be a memory map: no copy
+        starts = range(0, len(array), 4096)
+        parts = [np.argwhere(~np.isfinite(array[start : start + 4096])) for start in starts]
+        for start, part in zip(starts, parts, strict=True):
+            part[:, 0] += start
+        bad = np.concatenate(parts)
     else:
         values = _objects(array)
         finite = [not _is_na(value) and np.isfinite(float(value)) for value in values.ravel()]

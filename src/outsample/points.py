@@ -18,6 +18,15 @@ def kernel_rows(X: Points) -> np.ndarray | tuple[np.ndarray, np.ndarray, np.ndar
     return np.ascontiguousarray(X)
 
 
+def float64_rows(X: Points, copy: bool = False) -> Points:
+    """Points as kernels read them: float64 rows in C order, or CSR with sorted columns."""
+    if sparse.issparse(X):
+        X = X.astype(np.float64, copy=True)
+        X.sum_duplicates()
+        return X
+    return np.array(X, dtype=np.float64, order="C", copy=copy or None)
+
+
 def largest_entry(X: Points) -> float:
     """Largest absolute value, 0 for no entries at all."""
     values = X.data if sparse.issparse(X) else X

@@ -91,9 +91,12 @@ GAPS: dict[str, dict[str, str]] = {
         "diffusion": "takes dense points only",
         "blend over all": "takes dense points only",
         "all points": "sparse points get the local solve",
+        "approximate": "approximate indexes need coordinates",
+        "two levels": "sparse points have another order, and other landmarks",
         "multiscale": "the box of sparse points lies along the columns",
     },
     "indexes": {
+        "approximate": "may miss a neighbour among thousands of points",
         "kernel": NO_INDEX, "diffusion map": NO_INDEX, "detector": NO_INDEX, "sparse": NO_INDEX,
     },
     "sum": WITHOUT_IMAGES,
@@ -107,6 +110,7 @@ GAPS: dict[str, dict[str, str]] = {
     "limit": {
         **WITHOUT_PLACE, "defaults": ITS_CHOICE,
         "polynomial": NO_LIMIT, "correlated": NO_LIMIT, "all points": NO_LIMIT, "blend": NO_LIMIT,
+        "two levels": NO_LIMIT,
         "neighbor loss": "a hair beside a training point the loss decides, not its image",
         "gaussian distance": GAUSSIAN_LIMIT, "gaussian median": GAUSSIAN_LIMIT,
     },
@@ -129,7 +133,9 @@ LIMITS = {
     "sparse": "fit and query both sparse: dense beside sparse is not checked",
 }
 # A name counts before its group, so that one of a group can claim what the others do not.
-CLAIMS = {("quadratic", "order 2"), ("p valid", "detector split")}
+CLAIMS = {
+    ("quadratic", "order 2"), ("p valid", "detector split"), ("sparse", "two levels analytic"),
+}  # fmt: skip
 
 
 def gap(law, name):

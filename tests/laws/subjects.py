@@ -26,6 +26,7 @@ from outsample import (
 from outsample.placers.blend import Blend
 from outsample.placers.local import LocalPlacer
 from outsample.placers.neighbor_loss import NeighborLoss
+from outsample.placers.two_levels import TwoLevels
 
 PAPER = {"order": 0, "loss": "squared"}
 LENGTHS = ("radius", "tangent_radius")
@@ -110,6 +111,7 @@ SUBJECTS: dict[str, Subject] = {
         ball=PCAExtension(weighting="tangent", radius=0.6, tangent_radius=0.4, **PAPER),
         ball_local=PCAExtension(weighting="local_tangent", radius=0.6, **PAPER),
         brute=weighted("tangent", index="brute"),
+        approximate=weighted("tangent", index="approximate"),  # of so few points: exact
     ),
     **group(
         "median", 1e-8,
@@ -146,6 +148,15 @@ SUBJECTS: dict[str, Subject] = {
         blend=PCAExtension(weighting=BLEND),
         blend_over_all=PCAExtension(
             weighting=Blend((Diffusion(1.0), *BLEND.parts), (0.5, 0.25, 0.25))
+        ),
+    ),
+    **group(
+        "two levels", 1e-6,
+        two_levels=PCAExtension(
+            weighting=TwoLevels("matern52", 2.0, 1e-6, n_landmarks=6, n_neighbors=9)
+        ),
+        two_levels_analytic=PCAExtension(
+            weighting=TwoLevels("gaussian", 1.0, 1e-6, 0.5, n_neighbors=9)
         ),
     ),
     **group(

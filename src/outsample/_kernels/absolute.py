@@ -57,15 +57,17 @@ def best_image(images, weights, bases, error, pull):
     k, d = images.shape
     sums = np.zeros(k)
     if weights.shape[1] == 1:  # each pair once
+        roots = np.empty(k)
         for p in range(k):
+            roots[p] = np.sqrt(weights[p, 0])
             for q in range(p):
                 square = 0.0
                 for a in range(d):
                     apart = images[p, a] - images[q, a]
                     square += apart * apart
                 apart = np.sqrt(square)
-                sums[p] += apart * np.sqrt(weights[q, 0])
-                sums[q] += apart * np.sqrt(weights[p, 0])
+                sums[p] += apart * roots[q]
+                sums[q] += apart * roots[p]
     else:
         for p in range(k):
             for j in range(k):
@@ -119,17 +121,24 @@ def derivatives(images, center, weights, bases, size, error, pull, step, total, 
         basis = bases[j if len(bases) > 1 else 0]
         root = np.sqrt(weighted_pull(images[j], center, weights[j], basis, error, pull))
         value += root
-        length = max(root, 1e-14 * size)
+        inverse = 1.0 / max(root, 1e-14 * size)
         for a in range(d):
-            step[a] += pull[a] / length
+            pull[a] *= inverse
+            step[a] += pull[a]
+        for a in range(d):
+            along = pull[a] * inverse
             for b in range(a + 1):
-                curvature[a, b] -= (pull[a] / length) * (pull[b] / length) / length
-            if weights.shape[1] == 1:
-                total[a, a] += weights[j, 0] / length
-            else:
-                for b in range(d):
-                    for c in range(b + 1):
-                        total[b, c] += weights[j, a] / length * basis[b, a] * basis[c, a]
+                curvature[a, b] -= along * pull[b]
+        if weights.shape[1] == 1:
+            for a in range(d):
+                total[a, a] += weights[j, 0] * inverse
+            continue
+        for a in range(d):
+            weight = weights[j, a] * inverse
+            for b in range(d):
+                part = weight * basis[b, a]
+                for c in range(b + 1):
+                    total[b, c] += part * basis[c, a]
     for a in range(d):
         for b in range(a + 1):
             curvature[a, b] += total[a, b]

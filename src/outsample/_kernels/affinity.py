@@ -38,6 +38,13 @@ def own_distances(start, stop, X, distances):
 
 
 @njit
+def pair_distances(start, stop, X, rows, columns, distances):
+    """Distances (p,) of pairs of rows."""
+    for i in range(start, stop):
+        distances[i] = row_distance(X, rows[i], X, columns[i])
+
+
+@njit
 def kth_distances(start, stop, Q, X, n, k, distances):
     """Distance of each query to its k-th nearest training row, counted from 0."""
     row = np.empty(n)

@@ -44,6 +44,16 @@ class Notice:
 FIRST_USE, NOT_KEPT = Notice(), Notice()
 
 
+class Counter:
+    """How many kernels this process has compiled."""
+
+    def __init__(self):
+        self.count = 0
+
+
+COMPILED = Counter()
+
+
 class Announced:
     """Before a kernel is compiled, which takes seconds, says so once."""
 
@@ -51,6 +61,7 @@ class Announced:
         """Compiled code from the disk, or None: numba compiles then."""
         found = super().load_overload(sig, target_context)
         if found is None:
+            COMPILED.count += 1
             FIRST_USE.say(
                 "is compiling for its first use, which can take half a minute; "
                 + ("later uses start at once." if self.cache_path else "nothing is kept."),
@@ -78,6 +89,11 @@ class KernelCache(Announced, FunctionCache):
 
 class NoCache(Announced, NullCache):
     """Keeps nothing: every process compiles what it uses."""
+
+
+def kept_in():
+    """Folder where compiled code is kept, or None."""
+    return cache_of(njit).cache_path
 
 
 def njit(function=None, **options):

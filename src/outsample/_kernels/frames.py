@@ -11,43 +11,74 @@ from outsample._kernels.mirrors import turn_back, turn_into_first
 
 @njit
 def image_frames(start, stop, Y, indptr, indices, lengths, axes, spread):
-    """Eigenvectors and root eigenvalues of ``(1 / length^2)(1 / k) Z'Z``, Z centred images."""
+    """Eigenvectors and root eigenvalues of ``(1 / length^2)(1 / k) Z'Z``, Z centred images.
+
+    Of neighbourhoods with at least as many images as the map has dimensions; `wide_frames` has the
+    others, and is compiled only where there are any.
+    """
     d = Y.shape[1]
-    mean = np.empty(d)
+    values = np.empty(d)
+    covariance = np.empty((d, d))
+    for i in range(start, stop):
+        k = indptr[i + 1] - indptr[i]
+        if k < d:
+            continue
+        Z = np.empty((k, d))
+        size = centred_images(Y, indices, indptr[i], Z)
+        covariance[:] = 0.0
+        for j in range(k):
+            for a in range(d):
+                for b in range(a + 1):
+                    covariance[a, b] += Z[j, a] * Z[j, b]
+        eigen_of_sum(covariance, k, axes[i], values)
+        root_values(values, size, lengths[i], spread[i])
+
+
+@njit
+def wide_frames(start, stop, Y, indptr, indices, lengths, axes, spread):
+    """Frames as in `image_frames`, of neighbourhoods with fewer images than d."""
+    d = Y.shape[1]
     values = np.empty(d)
     for i in range(start, stop):
-        first, last = indptr[i], indptr[i + 1]
-        anchor = Y[indices[first]]
-        mean[:] = 0.0
-        for j in range(first, last):
+        k = indptr[i + 1] - indptr[i]
+        if k >= d:
+            continue
+        Z = np.empty((k, d))
+        size = centred_images(Y, indices, indptr[i], Z)
+        wide_frame(Z, axes[i], values)
+        root_values(values, size, lengths[i], spread[i])
+
+
+@njit
+def centred_images(Y, indices, first, Z):
+    """Fill Z (k, d) with images less their mean, over the largest entry, which is returned."""
+    k, d = Z.shape
+    size = 0.0
+    for a in range(d):
+        anchor = Y[indices[first], a]
+        mean = 0.0
+        for j in range(k):
+            mean += Y[indices[first + j], a] - anchor
+        mean /= k
+        for j in range(k):
+            Z[j, a] = Y[indices[first + j], a] - anchor - mean
+            size = max(size, abs(Z[j, a]))
+    if size > 0.0:  # scaled to entries of at most 1, so that squares are safe
+        for j in range(k):
             for a in range(d):
-                mean[a] += Y[indices[j], a] - anchor[a]
-        mean /= last - first
-        Z = np.empty((last - first, d))
-        size = 0.0
-        for j in range(first, last):
-            for a in range(d):
-                Z[j - first, a] = Y[indices[j], a] - anchor[a] - mean[a]
-                size = max(size, abs(Z[j - first, a]))
-        if size > 0.0:  # scaled to entries of at most 1, so that squares are safe
-            for j in range(last - first):
-                for a in range(d):
-                    Z[j, a] /= size
-        if last - first < d:
-            wide_frame(Z, axes[i], values)
+                Z[j, a] /= size
+    return size
+
+
+@njit
+def root_values(values, size, length, spread):
+    """Root eigenvalues in units of the neighbourhood's length, none where it has no extent."""
+    for a in range(values.size):
+        if length > 0.0:
+            root = np.sqrt(max(values[a], 0.0))
+            spread[a] = min(root * min(size / length, 1e300), 1e300)
         else:
-            covariance = np.zeros((d, d))
-            for j in range(last - first):
-                for a in range(d):
-                    for b in range(a + 1):
-                        covariance[a, b] += Z[j, a] * Z[j, b]
-            eigen_of_sum(covariance, last - first, axes[i], values)
-        for a in range(d):
-            if lengths[i] > 0.0:
-                root = np.sqrt(max(values[a], 0.0))
-                spread[i, a] = min(root * min(size / lengths[i], 1e300), 1e300)
-            else:
-                spread[i, a] = 0.0
+            spread[a] = 0.0
 
 
 @njit

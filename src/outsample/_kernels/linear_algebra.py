@@ -10,55 +10,54 @@ SWEEPS = 30
 
 
 @njit
+def dot(a, b):
+    """Inner product; always summed in the same order, fast with many columns."""
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+    last = a.size - a.size % 8
+    for i in range(0, last, 8):
+        s0 += a[i] * b[i]
+        s1 += a[i + 1] * b[i + 1]
+        s2 += a[i + 2] * b[i + 2]
+        s3 += a[i + 3] * b[i + 3]
+        s4 += a[i + 4] * b[i + 4]
+        s5 += a[i + 5] * b[i + 5]
+        s6 += a[i + 6] * b[i + 6]
+        s7 += a[i + 7] * b[i + 7]
+    for i in range(last, a.size):
+        s0 += a[i] * b[i]
+    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
+
+
+@njit
 def symmetric_eigen(A, vectors):
-    """Diagonalise symmetric ``A`` in place by Jacobi rotations, largest eigenvalue first.
+    """Diagonalise symmetric ``A`` in place, largest eigenvalue first.
 
     The eigenvalues end on the diagonal of ``A``, the eigenvectors in the columns of ``vectors``,
-    each with its largest entry positive so that the answer is unique.
+    each with its largest entry positive so that the answer is unique. Made tridiagonal by
+    reflections, then diagonal by QL steps, which takes a fifth of the time of Jacobi's rotations.
     """
     d = A.shape[0]
+    largest = 0.0
     for i in range(d):
-        for j in range(d):
-            vectors[i, j] = 1.0 if i == j else 0.0
-    for _ in range(SWEEPS):
-        off = 0.0
-        diagonal = 0.0
+        for j in range(i + 1):
+            largest = max(largest, abs(A[i, j]))
+    turned = np.zeros((d, d))  # the eigenvectors as rows
+    for i in range(d):
+        turned[i, i] = 1.0
+    if largest > 0.0:
         for i in range(d):
-            diagonal += A[i, i] * A[i, i]
-            for j in range(i):
-                off += A[i, j] * A[i, j]
-        if off <= 1e-34 * diagonal:
-            break
-        for p in range(d - 1):
-            for r in range(p + 1, d):
-                if A[p, r] == 0.0:
-                    continue
-                theta = (A[r, r] - A[p, p]) / (2.0 * A[p, r])
-                if abs(theta) > 1e150:
-                    tangent = 0.5 / theta
-                else:
-                    tangent = 1.0 / (abs(theta) + np.sqrt(theta * theta + 1.0))
-                    if theta < 0.0:
-                        tangent = -tangent
-                cosine = 1.0 / np.sqrt(tangent * tangent + 1.0)
-                sine = tangent * cosine
-                for i in range(d):
-                    left = A[i, p]
-                    right = A[i, r]
-                    A[i, p] = cosine * left - sine * right
-                    A[i, r] = sine * left + cosine * right
-                for i in range(d):
-                    left = A[p, i]
-                    right = A[r, i]
-                    A[p, i] = cosine * left - sine * right
-                    A[r, i] = sine * left + cosine * right
-                A[p, r] = 0.0
-                A[r, p] = 0.0
-                for i in range(d):
-                    left = vectors[i, p]
-                    right = vectors[i, r]
-                    vectors[i, p] = cosine * left - sine * right
-                    vectors[i, r] = sine * left + cosine * right
+            for j in range(i + 1):
+                A[i, j] /= largest
+        beside, v, w = np.zeros(d), np.empty(d), np.empty(d)
+        for j in range(d - 1):
+            for i in range(j + 1, d):
+                v[i] = A[i, j]
+            beside[j], scale = reflect(A, v, w, j + 1)
+            if scale > 0.0:
+                turn(turned, v, w, j + 1, scale)
+        diagonalise(A, beside, turned)
+        for i in range(d):
+            A[i, i] *= largest
     for i in range(d - 1):
         top = i
         for j in range(i + 1, d):
@@ -67,20 +66,45 @@ def symmetric_eigen(A, vectors):
         if top != i:
             A[i, i], A[top, top] = A[top, top], A[i, i]
             for j in range(d):
-                vectors[j, i], vectors[j, top] = vectors[j, top], vectors[j, i]
+                turned[i, j], turned[top, j] = turned[top, j], turned[i, j]
     for i in range(d):
-        largest = 0
+        axis = turned[i]
+        longest = 0
         for j in range(1, d):
-            if abs(vectors[j, i]) > abs(vectors[largest, i]) * (1.0 + 1e-9):
-                largest = j
-        if vectors[largest, i] < 0.0:
-            for j in range(d):
-                vectors[j, i] = -vectors[j, i]
+            if abs(axis[j]) > abs(axis[longest]) * (1.0 + 1e-9):
+                longest = j
+        sign = -1.0 if axis[longest] < 0.0 else 1.0
+        for j in range(d):
+            vectors[j, i] = sign * axis[j]
+
+
+@njit
+def turn(rows, v, w, start, scale):
+    """Apply the reflection ``I - scale v v'`` to rows from ``start`` on; w is overwritten."""
+    d, m = rows.shape
+    for c in range(m):
+        w[c] = 0.0
+    for i in range(start, d):
+        for c in range(m):
+            w[c] += v[i] * rows[i, c]
+    for i in range(start, d):
+        factor = scale * v[i]
+        for c in range(m):
+            rows[i, c] -= factor * w[c]
 
 
 @njit
 def cholesky_solve(A, b):
     """Solve ``A x = b`` for positive definite ``A``, overwriting both; False if it is not so."""
+    if not cholesky_factor(A):
+        return False
+    solve_factored(A, b)
+    return True
+
+
+@njit
+def cholesky_factor(A):
+    """Factor positive definite ``A`` in its lower triangle; False if it is not so."""
     d = A.shape[0]
     for j in range(d):
         for i in range(j):
@@ -92,6 +116,13 @@ def cholesky_solve(A, b):
             for p in range(j):
                 A[i, j] -= A[i, p] * A[j, p]
             A[i, j] /= A[j, j]
+    return True
+
+
+@njit
+def solve_factored(A, b):
+    """Solve for b in place by the factor of `cholesky_factor`."""
+    d = A.shape[0]
     for i in range(d):
         for p in range(i):
             b[i] -= A[i, p] * b[p]
@@ -100,7 +131,6 @@ def cholesky_solve(A, b):
         for p in range(i + 1, d):
             b[i] -= A[p, i] * b[p]
         b[i] /= A[i, i]
-    return True
 
 
 @njit
@@ -114,16 +144,25 @@ def spectral_shares(A, y, shares):
     """
     d = A.shape[0]
     beside = np.zeros(d)
-    first = np.zeros(d)
-    first[0] = 1.0
+    first = np.zeros((d, 1))
+    first[0, 0] = 1.0
     v = np.empty(d)
     w = np.empty(d)
     for j in range(-1, d - 1):  # one call only: numba would compile `reflect` for a constant 0 too
         for i in range(j + 1, d):
             v[i] = A[i, j] if j >= 0 else y[i]
-        corner = reflect(A, v, w, j + 1)
+        corner, _ = reflect(A, v, w, j + 1)
         if j >= 0:
             beside[j] = corner
+    diagonalise(A, beside, first)
+    for i in range(d):
+        shares[i] = first[i, 0] * first[i, 0]
+
+
+@njit
+def diagonalise(A, beside, rows):
+    """QL steps on a tridiagonal: the diagonal of A, and what is beside it; rows turn with it."""
+    d = A.shape[0]
     largest = 0.0
     for i in range(d):
         largest = max(largest, max(abs(A[i, i]), abs(beside[i])))
@@ -135,13 +174,11 @@ def spectral_shares(A, y, shares):
                 high += 1
             if high == low:
                 break
-            shifted_step(A, beside, first, low, high)
-    for i in range(d):
-        shares[i] = first[i] * first[i]
+            shifted_step(A, beside, rows, low, high)
 
 
 @njit
-def shifted_step(A, beside, first, low, high):
+def shifted_step(A, beside, rows, low, high):
     """One implicit QL step with Wilkinson's shift on rows ``low`` to ``high`` of a tridiagonal."""
     gap = (A[low + 1, low + 1] - A[low, low]) / (2.0 * beside[low])
     root = np.sqrt(gap * gap + 1.0) if abs(gap) < 1e150 else abs(gap)
@@ -165,9 +202,11 @@ def shifted_step(A, beside, first, low, high):
         carry = sine * turned
         A[i + 1, i + 1] = shift + carry
         shift = cosine * turned - b
-        f = first[i + 1]
-        first[i + 1] = sine * first[i] + cosine * f
-        first[i] = cosine * first[i] - sine * f
+        upper, lower = rows[i], rows[i + 1]
+        for c in range(upper.size):
+            f = lower[c]
+            lower[c] = sine * upper[c] + cosine * f
+            upper[c] = cosine * upper[c] - sine * f
     A[low, low] -= carry
     beside[low] = shift
     beside[high] = 0.0
@@ -177,14 +216,15 @@ def shifted_step(A, beside, first, low, high):
 def reflect(A, v, w, start):
     """Turn rows and columns from ``start`` on by the reflection that takes v to the first of them.
 
-    Returns what v becomes there. v and w are overwritten from ``start`` on.
+    Returns what v becomes there, and 2 / v'v, or 0 if nothing was turned. v and w are overwritten
+    from ``start`` on.
     """
     d = A.shape[0]
     norm = 0.0
     for i in range(start, d):
         norm += v[i] * v[i]
     if norm < 1e-290 or start == d - 1:  # nothing beside entries of the size of 1
-        return v[start]
+        return v[start], 0.0
     norm = np.sqrt(norm)
     if v[start] < 0.0:
         norm = -norm
@@ -209,4 +249,4 @@ def reflect(A, v, w, start):
     for i in range(start, d):
         for j in range(start, i + 1):
             A[i, j] -= v[i] * w[j] + w[i] * v[j]
-    return -norm
+    return -norm, scale

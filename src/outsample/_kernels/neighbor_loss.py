@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from outsample._kernels.compiling import njit
+from outsample._kernels.field import field_at, is_on_grid
 from outsample._kernels.gls import place_on_coincident
 
 # Halvings of the logarithm of the precision, between these.
@@ -51,15 +52,21 @@ def affinities(distances, first, last, perplexity, p):
 
 
 @njit
-def closeness(Z, y, own):
-    """``sum_j w_j``, w_j = 1 / (1 + |y - z_j|^2), over all but one of the images Z (n, d)."""
+def closeness(Z, y, own, corner, step, grid):
+    """``sum_j w_j``, w_j = 1 / (1 + |y - z_j|^2), over all but one of the images Z (n, d).
+
+    By the field where y is on the grid, else exactly.
+    """
     n, d = Z.shape
     total = 0.0
-    for j in range(n):
-        squared = 1.0
-        for a in range(d):
-            squared += (y[a] - Z[j, a]) * (y[a] - Z[j, a])
-        total += 1.0 / squared
+    if is_on_grid(corner, step, grid, y):
+        total = field_at(corner, step, grid, y, np.empty(2))
+    else:
+        for j in range(n):
+            squared = 1.0
+            for a in range(d):
+                squared += (y[a] - Z[j, a]) * (y[a] - Z[j, a])
+            total += 1.0 / squared
     if own >= 0:
         squared = 1.0
         for a in range(d):
@@ -69,10 +76,18 @@ def closeness(Z, y, own):
 
 
 @njit
-def add_repulsion(Z, y, own, push, force):
-    """Add ``push sum_j w_j^2 (y - z_j)`` to the force (d,), over all but one of the images."""
+def add_repulsion(Z, y, own, push, corner, step, grid, force):
+    """Add ``push sum_j w_j^2 (y - z_j)`` to the force (d,), over all but one of the images.
+
+    That is minus half the slope of the `closeness`.
+    """
     n, d = Z.shape
-    if d == 2:  # the usual map, in one pass
+    if is_on_grid(corner, step, grid, y):
+        slope = np.empty(2)
+        field_at(corner, step, grid, y, slope)
+        for a in range(2):
+            force[a] -= push * slope[a] / 2
+    elif d == 2:  # the usual map, in one pass
         across, along = 0.0, 0.0
         for j in range(n):
             u, v = y[0] - Z[j, 0], y[1] - Z[j, 1]
@@ -112,16 +127,16 @@ def attraction(Z, indices, first, last, p, y):
 
 
 @njit
-def closenesses(start, stop, Z, total):
+def closenesses(start, stop, Z, corner, step, grid, total):
     """Find the `closeness` (n,) of every image to all others."""
     for i in range(start, stop):
-        total[i] = closeness(Z, Z[i], i)
+        total[i] = max(closeness(Z, Z[i], i, corner, step, grid), 0.0)
 
 
 @njit
 def solve_neighbor_loss(
     start, stop, Z, Y, indptr, indices, distances, sigma, own, crowd, perplexity, push, unit,
-    coordinates,
+    corner, step, grid, coordinates,
 ):  # fmt: skip
     """Least ``sum_j p_j log(1 + |y - z_j|^2) + push sum_j w_j``, in units of the map.
 
@@ -157,10 +172,10 @@ def solve_neighbor_loss(
             for a in range(d):
                 force[a] = 0.0
                 before[a] = y[a]
-            add_repulsion(Z, y, own[i], push, force)
+            add_repulsion(Z, y, own[i], push, corner, step, grid, force)
             for _ in range(STEPS):
                 total = 0.0
-                step = force.copy()
+                pull = force.copy()
                 for j in range(first, last):
                     row = indices[j]
                     squared = 1.0
@@ -169,15 +184,16 @@ def solve_neighbor_loss(
                     weight = p[j - first] / squared
                     total += weight
                     for a in range(d):
-                        step[a] += weight * (Z[row, a] - y[a])
+                        pull[a] += weight * (Z[row, a] - y[a])
                 for a in range(d):
-                    y[a] += step[a] / total
+                    y[a] += pull[a] / total
             moved = 0.0
             for a in range(d):
                 moved += (y[a] - before[a]) ** 2
             if not moved > STILL * STILL:
                 break
-        loss = attraction(Z, indices, first, last, p, y) + push * closeness(Z, y, own[i])
+        crowded = closeness(Z, y, own[i], corner, step, grid)
+        loss = attraction(Z, indices, first, last, p, y) + push * crowded
         for a in range(d):
             out[a] = Y[indices[anchor], a]
             if loss < least:

@@ -7,6 +7,7 @@ import numpy as np
 from outsample._kernels.compiling import njit
 from outsample._kernels.linear_algebra import (
     cholesky_solve,
+    dot,
     spectral_shares,
     symmetric_eigen,
 )
@@ -15,6 +16,8 @@ from outsample._kernels.linear_algebra import (
 FLAT = 1e-13
 # Up to so many columns a D x D matrix is made, if there are no fewer neighbours.
 NARROW = 256
+# For soft planes, where there are fewer columns than this share of the neighbours.
+NARROW_SHARE = 0.75
 
 
 @njit
@@ -106,8 +109,7 @@ def left_of_wide(cloud, away, t):
     products = np.zeros((k, k))
     for j in range(k):
         for p in range(j + 1):
-            for a in range(D):
-                products[j, p] += cloud[j, a] * cloud[p, a]
+            products[j, p] = dot(cloud[j], cloud[p])
             products[p, j] = products[j, p]
     vectors = np.empty((k, k))
     symmetric_eigen(products, vectors)
@@ -117,24 +119,22 @@ def left_of_wide(cloud, away, t):
             break
         direction[:] = 0.0
         root = np.sqrt(products[b, b])
-        along = 0.0
-        for a in range(D):
-            for j in range(k):
-                direction[a] += cloud[j, a] * (vectors[j, b] / root)
-            along += direction[a] * away[a]
+        for j in range(k):
+            share = vectors[j, b] / root
+            for a in range(D):
+                direction[a] += cloud[j, a] * share
+        along = dot(direction, away)
         for a in range(D):
             away[a] -= along * direction[a]
-    square = 0.0
-    for a in range(D):
-        square += away[a] * away[a]
-    return np.sqrt(square)
+    return np.sqrt(dot(away, away))
 
 
 @njit
 def soft_plane_distances(start, stop, X, Q, indptr, indices, sizes, ridges, distances):
     """Ridge residuals of queries by several numbers ``sizes[i]`` of their nearest neighbours.
 
-    All from one table of products of the widest neighbourhood, nothing D x D.
+    All from one table: of products of the widest neighbourhood, or of the columns, if these are
+    fewer.
     """
     D = X.shape[1]
     away = np.empty(D)
@@ -149,25 +149,69 @@ def soft_plane_distances(start, stop, X, Q, indptr, indices, sizes, ridges, dist
             table = np.empty((widest, widest))
             toward = np.empty(widest)
         cloud = room[:widest]
-        products = table[:widest, :widest]
         unit = fill_cloud(X, Q[i], rows, cloud, away)
-        square = 0.0
-        for a in range(D):
-            square += away[a] * away[a]
-        for j in range(widest):
-            toward[j] = 0.0
-            for a in range(D):
-                toward[j] += cloud[j, a] * away[a]
-            for p in range(j + 1):
-                total = 0.0
-                for a in range(D):
-                    total += cloud[j, a] * cloud[p, a]
-                products[j, p] = total
-                products[p, j] = total
+        if D < NARROW_SHARE * widest:
+            soft_residuals_of_columns(cloud, away, sizes[i], ridges, distances[i])
+        else:
+            products = table[:widest, :widest]
+            for j in range(widest):
+                toward[j] = dot(cloud[j], away)
+                for p in range(j + 1):
+                    products[j, p] = dot(cloud[j], cloud[p])
+                    products[p, j] = products[j, p]
+            square = dot(away, away)
+            for at in range(ridges.size):
+                k = sizes[i, at]
+                distances[i, at] = soft_residual(products[:k, :k], toward[:k], square, ridges[at])
         for at in range(ridges.size):
-            k = sizes[i, at]
-            left = soft_residual(products[:k, :k], toward[:k], square, ridges[at])
-            distances[i, at] = np.sqrt(left) * unit
+            distances[i, at] = np.sqrt(distances[i, at]) * unit
+
+
+@njit
+def soft_residuals_of_columns(cloud, away, sizes, ridges, residuals):
+    """`soft_residual` for more neighbours than columns: ``penalty y' (Z'Z + penalty)^-1 y``.
+
+    With ``y = x - m``; sums over the nearest go on from one size to the next.
+    """
+    D = away.size
+    sums = np.zeros(D)
+    products = np.zeros((D, D))
+    centered = np.empty((D, D))
+    y = np.empty(D)
+    solved = np.empty(D)
+    done = 0
+    for at in range(sizes.size):
+        k = sizes[at]
+        if k < done:
+            sums[:] = 0.0
+            products[:] = 0.0
+            done = 0
+        for j in range(done, k):
+            row = cloud[j]
+            for a in range(D):
+                sums[a] += row[a]
+                for b in range(a + 1):
+                    products[a, b] += row[a] * row[b]
+        done = k
+        trace = 0.0
+        norm = 0.0
+        for a in range(D):
+            for b in range(a):
+                centered[a, b] = products[a, b] - sums[a] * sums[b] / k
+                norm += 2.0 * centered[a, b] * centered[a, b]
+            centered[a, a] = products[a, a] - sums[a] * sums[a] / k
+            norm += centered[a, a] * centered[a, a]
+            trace += centered[a, a]
+            y[a] = away[a] - sums[a] / k
+            solved[a] = y[a]
+        whole = dot(y, y)
+        residuals[at] = whole
+        if trace > 0.0:
+            penalty = ridges[at] * norm / trace
+            for a in range(D):
+                centered[a, a] += penalty
+            if cholesky_solve(centered, solved):
+                residuals[at] = min(max(penalty * dot(y, solved), 0.0), whole)
 
 
 @njit

@@ -6,7 +6,7 @@ import numpy as np
 
 from outsample._kernels.compiling import njit
 from outsample._kernels.gls import place_on_coincident
-from outsample._kernels.linear_algebra import cholesky_solve
+from outsample._kernels.linear_algebra import cholesky_factor, cholesky_solve, solve_factored
 from outsample._kernels.tangent import fill_design, polynomial_terms, tangent_coordinates
 
 ITERATIONS = 200
@@ -70,7 +70,6 @@ def fit_polynomial(design, weights, sigma, first, axes, rows, per_point, i, imag
     size = p if isotropic else p * d
     inner = 1 if isotropic else d
     total = np.empty((size, size))
-    work = np.empty((size, size))
     right = np.empty(size)
     if isotropic:
         add_isotropic(design, weights, sigma, first, least, total)
@@ -90,19 +89,18 @@ def fit_polynomial(design, weights, sigma, first, axes, rows, per_point, i, imag
             for a in range(d):
                 coefficients[u, a] = right[u * d + a]
         return True
-    for a in range(d):
-        for u in range(p):
-            for v in range(p):
-                work[u, v] = total[u, v]
-        right[:] = 0.0
-        for j in range(k):
-            weight = weights[j] * (least / sigma[first + j, 0]) ** 2
+    if not cholesky_factor(total):  # one for all columns of the images
+        return False
+    sides = np.zeros((d, p))
+    for j in range(k):
+        weight = weights[j] * (least / sigma[first + j, 0]) ** 2
+        for a in range(d):
             for u in range(p):
-                right[u] += weight * design[j, u] * images[j, a]
-        if not cholesky_solve(work, right):
-            return False
+                sides[a, u] += weight * design[j, u] * images[j, a]
+    for a in range(d):
+        solve_factored(total, sides[a])
         for u in range(p):
-            coefficients[u, a] = right[u]
+            coefficients[u, a] = sides[a, u]
     return True
 
 

@@ -7,6 +7,7 @@ from numba import errors, types
 from numba.extending import overload
 
 from outsample._kernels.compiling import njit
+from outsample._kernels.heap import is_after, rise, sink, sort_heap
 
 # Outside this range the square of a distance loses digits, and the scaled form is used.
 SMALLEST_SQUARE = 1e-250
@@ -130,6 +131,21 @@ def refine_candidates(start, stop, X, Q, candidates, distances):
         for j in range(candidates.shape[1]):
             distances[i, j] = row_distance(Q, i, X, candidates[i, j])
         order_row(candidates[i], distances[i])
+
+
+@njit
+def nearest_candidates(start, stop, X, Q, candidates, indices, distances):
+    """Find the k nearest of candidates (q, c) by their coordinates; ties by index."""
+    k = indices.shape[1]
+    for i in range(start, stop):
+        for j in range(candidates.shape[1]):
+            row = candidates[i, j]
+            r = row_distance(Q, i, X, row)
+            if j < k:
+                rise(indices[i], distances[i], j, r, row)
+            elif is_after(distances[i, 0], indices[i, 0], r, row):
+                sink(indices[i], distances[i], k, r, row)
+        sort_heap(indices[i], distances[i])
 
 
 @njit

@@ -7,20 +7,22 @@ from numba import types
 from numba.extending import overload
 
 from outsample._kernels.compiling import njit
-from outsample._kernels.linear_algebra import symmetric_eigen
+from outsample._kernels.linear_algebra import dot, symmetric_eigen
 
 
 @njit
-def tangent_frame(X, x, rows, apart, reach, V):
-    """Leading principal directions (t, D) of the nearest neighbours, by local PCA.
+def tangent_frame(steps, apart, reach, V):
+    """Leading principal directions (D, t) of the nearest neighbours, by local PCA.
+
+    ``steps`` (k, D) lead from the query to the neighbours, in units of the farthest.
 
     Of the nearest 16, or twice the dimension: the paper's eps1 is smaller than its eps too. They
     weigh ``(1 - (r / R)^2)^2``, R the distance of the next one, so that the frame does not jump as
     neighbours come and go. With more columns than neighbours the Gram matrix is used, so that
     nothing D x D is made.
     """
-    t, D = V.shape
-    k = rows.size
+    D, t = V.shape
+    k = apart.size
     m = min(k, max(16, 2 * t))
     edge = apart[m] if m < k else reach
     roots = np.empty(m)
@@ -32,15 +34,15 @@ def tangent_frame(X, x, rows, apart, reach, V):
     if total == 0.0:  # all as far as the next one
         roots[:] = 1.0
         total = float(m)
-    length = apart[k - 1]
     center = np.zeros(D)
     for j in range(m):
+        share = roots[j] * roots[j] / total
         for a in range(D):
-            center[a] += roots[j] * roots[j] / total * ((X[rows[j], a] - x[a]) / length)
+            center[a] += share * steps[j, a]
     cloud = np.empty((m, D))
     for j in range(m):
         for a in range(D):
-            cloud[j, a] = roots[j] * ((X[rows[j], a] - x[a]) / length - center[a])
+            cloud[j, a] = roots[j] * (steps[j, a] - center[a])
     size = min(m, D)
     products = np.zeros((size, size))
     vectors = np.empty((size, size))
@@ -52,8 +54,7 @@ def tangent_frame(X, x, rows, apart, reach, V):
     else:
         for i in range(m):
             for j in range(i + 1):
-                for a in range(D):
-                    products[i, j] += cloud[i, a] * cloud[j, a]
+                products[i, j] = dot(cloud[i], cloud[j])
     for a in range(size):
         for b in range(a):
             products[b, a] = products[a, b]
@@ -64,12 +65,12 @@ def tangent_frame(X, x, rows, apart, reach, V):
             continue
         if D <= m:
             for a in range(D):
-                V[b, a] = vectors[a, b]
+                V[a, b] = vectors[a, b]
         else:
             root = np.sqrt(products[b, b])
             for j in range(m):
                 for a in range(D):
-                    V[b, a] += cloud[j, a] * (vectors[j, b] / root)
+                    V[a, b] += cloud[j, a] * (vectors[j, b] / root)
 
 
 @njit
@@ -82,18 +83,23 @@ def tangent_coordinates(X, x, rows, apart, reach, T):
     k, t = T.shape
     D = X.shape[1]
     length = apart[k - 1]
+    steps = np.empty((k, D))
+    for j in range(k):
+        for a in range(D):
+            steps[j, a] = (X[rows[j], a] - x[a]) / length
+    T[:] = 0.0
     if t >= D:
         for j in range(k):
             for a in range(D):
-                T[j, a] = (X[rows[j], a] - x[a]) / length
+                T[j, a] = steps[j, a]
         return
-    V = np.empty((t, D))
-    tangent_frame(X, x, rows, apart, reach, V)
+    V = np.empty((D, t))
+    tangent_frame(steps, apart, reach, V)
     for j in range(k):
-        for b in range(t):
-            T[j, b] = 0.0
-            for a in range(D):
-                T[j, b] += V[b, a] * ((X[rows[j], a] - x[a]) / length)
+        for a in range(D):
+            step = steps[j, a]
+            for b in range(t):
+                T[j, b] += V[a, b] * step
 
 
 def tangent_of(X, Q, i, rows, apart, reach, T):

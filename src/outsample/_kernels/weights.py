@@ -108,7 +108,8 @@ def tangent_sigma(
             for a in range(d):
                 along = math.ldexp(spread[row, a], -wide_power) * near_part
                 along = math.ldexp(along, near_power + wide_power - power)
-                sigma[j, a] = ratio * math.hypot(along, ratio * off)
+                across = ratio * off  # between 1e-150 and 1e76: squares are safe
+                sigma[j, a] = ratio * math.sqrt(along * along + across * across)
                 top = max(top, sigma[j, a])
             if per_point:
                 for a in range(d):

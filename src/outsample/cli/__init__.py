@@ -13,7 +13,10 @@ from outsample.cli.exit_codes import EXIT_CODES, Commands
 from outsample.cli.fit_command import fit
 from outsample.cli.inspect_command import inspect
 from outsample.cli.place_command import place
+from outsample.cli.replay_command import replay
 from outsample.cli.report_command import report
+from outsample.cli.serve_command import serve
+from outsample.cli.warm_up_command import warm_up
 
 __all__ = ["main"]
 
@@ -32,5 +35,9 @@ def main() -> None:
     """  # noqa: D301
 
 
-for command in (fit, place, inspect, report, compare, demo, reproduce, bench, completion):
+COMMANDS = (
+    fit, place, inspect, report, serve, replay, compare, demo, reproduce, bench, warm_up,
+    completion,
+)  # fmt: skip
+for command in COMMANDS:
     main.add_command(command)

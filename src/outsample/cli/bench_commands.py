@@ -82,6 +82,41 @@ def bench_novelty(sets: tuple[str, ...], detectors: tuple[str, ...], **options: 
     _bench(NOVELTY, **options, names=sets, listed=detectors)
 
 
+@bench.command(
+    "speed",
+    short_help="Times over bare searches and other libraries; memory; error against n.",
+    epilog=example("outsample bench speed --parts exact --parts row"),
+)
+@_bench_options("Small sizes, and without the slow parts", "embedding/mnist.npz")
+@click.option("--parts", multiple=True, metavar="NAME", help="Only these parts; may be repeated.")
+def bench_speed(parts: tuple[str, ...], **options: Any) -> None:
+    """Time placing and fitting beside bare neighbour searches and beside other libraries.
+
+    A full run takes 30 to 40 minutes on two idle cores. Needs the extra outsample[bench] for UMAP
+    and openTSNE; what is missing is skipped and said.
+    """
+    from outsample.lab.speed.speed_bench import SPEED
+
+    _bench(SPEED, **options, names=parts)
+
+
+@bench.command(
+    "stream",
+    short_help="Days of traffic in their order, learned from as they arrive.",
+    epilog=example("outsample bench stream --quick"),
+)
+@_bench_options("The first few days", "darpa98/")
+def bench_stream(**options: Any) -> None:
+    """Let learners watch days of traffic go by, and count false alarms and attacks found.
+
+    Needs the extra outsample[bench] for river's trees; what is missing is said. Without data files
+    three simulated days are replayed.
+    """
+    from outsample.lab.stream.stream_bench import STREAM
+
+    _bench(STREAM, **options)
+
+
 def _bench(
     bench: Bench[Any], *, out: str, data: str | None, results_file: str | None, **choice: Any
 ) -> None:

@@ -44,8 +44,8 @@ PARAMETERS: list[tuple[str, dict[str, Any], str]] = [
     ),
     (
         "index",
-        {"type": click.Choice(["auto", "kd_tree", "brute"])} | OR_AUTO,
-        "How neighbours are searched.",
+        {"type": click.Choice(["auto", "kd_tree", "brute", "approximate"])} | OR_AUTO,
+        "How neighbours are searched; approximate may need outsample[ann].",
     ),
 ]
 

@@ -48,16 +48,11 @@ class _Heading:
         self.path = "standard input"
         self.format: TextFormat = text_format(line, given["delimiter"])
         self.names, self.has_names = self.format.names, self.format.heading
-        self.size: int | None = None
         self.matched: Matched = match_features(
             self, opened.feature_names, opened.info.n_features, columns=given["columns"],
             carried=given["ids"], carried_if_there=list(opened.columns),
         )  # fmt: skip
         self.carried = [self.names[at] for at in self.matched.carried]
-
-    def rows(self, *arguments: Any, **options: Any) -> Any:
-        """Lines arrive; they are not read from here."""
-        raise NotImplementedError
 
     def cells(self, line: str) -> tuple[list[float], list[str], str]:
         """Numbers of a line, what is carried, and what is wrong with it."""

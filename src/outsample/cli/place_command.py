@@ -111,8 +111,8 @@ def _place_table(model: str, new: str, opened: Any, placing: Any, given: dict[st
 
 def _into_file(run: Any, model: str, new: str, given: dict[str, Any], tell: Any) -> int:
     from outsample import __version__
-    from outsample.cli.models import identity
     from outsample.cli.placing_run import run_into_file
+    from outsample.files.model_file import identity
     from outsample.files.partial import PartialFile
     from outsample.files.source import CellError
 

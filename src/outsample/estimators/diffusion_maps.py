@@ -10,12 +10,15 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from outsample._blocks import lazy_on_dask
 from outsample._parallel import one_blas_thread
-from outsample._validation import check_jobs, check_number, check_points, check_queries, plain
+from outsample._pieces import in_pieces
+from outsample._validation import check_jobs, check_number, check_points, check_rows, plain
 from outsample.kernel.bandwidth import check_bandwidth
 from outsample.kernel.fixed_walk import FixedWalk, fixed_walk
 from outsample.kernel.local_walk import LocalWalk, Modes, local_walk
 from outsample.kernel.units import PointUnit
+from outsample.points import Points
 from outsample.records import Reals
 
 # Eigenvalues below this are 0: their eigenvectors have no extension.
@@ -176,6 +179,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         dtype = self._fit(X)
         return self.embedding_.astype(dtype, copy=True)
 
+    @lazy_on_dask
     def transform(self, X: Any) -> Reals:
         """Coordinates of new points, by the Nyström formula.
 
@@ -190,9 +194,14 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             float32 for float32 points, else float64.
         """
         check_is_fitted(self)
-        X, dtype = check_queries(self, X)
-        values = self.walk_.mean(self.unit_.points(X), self.embedding_, self.eigenvalues_)
-        return values.astype(dtype, copy=False)
+        X, dtype = check_rows(self, X)
+        known = self.embedding_, self.eigenvalues_
+
+        def values(rows: Points) -> list[np.ndarray]:
+            found = self.walk_.mean(self.unit_.points(rows), *known)
+            return [found.astype(dtype, copy=False)]
+
+        return in_pieces(values, X)[0]
 
     @property
     def _n_features_out(self) -> int:

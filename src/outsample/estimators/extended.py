@@ -19,7 +19,9 @@ from sklearn.base import (
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from outsample._validation import check_given, check_images, fits_float32, is_map
+from outsample._blocks import lazy_on_dask
+from outsample._validation import check_given, check_images, check_rows, fits_float32, is_map
+from outsample.estimators.map_extension import MapExtension
 from outsample.estimators.pca_extension import PCAExtension
 from outsample.points import map_size, relative_error
 from outsample.records import Placement, Reals
@@ -145,6 +147,7 @@ class Extended(
         """
         return self._embed(X, y)
 
+    @lazy_on_dask
     def transform(self, X: Any) -> Reals:
         """Coordinates of new points in the frozen map.
 
@@ -158,10 +161,13 @@ class Extended(
         ndarray of shape (q, d)
         """
         check_is_fitted(self)
-        X = check_given(self, X)
-        return self._typed(images_by(self.extension_, X), X)
+        X, dtype = check_rows(self, X)
+        if not isinstance(self.extension_, MapExtension):  # which takes any real type
+            X = X.astype(dtype, copy=False)
+        return self._typed(images_by(self.extension_, X), dtype)
 
     @available_if(_can_place)
+    @lazy_on_dask
     def place(self, X: Any) -> Placement:
         """Coordinates of new points with what is known about their quality.
 
@@ -175,7 +181,7 @@ class Extended(
         Placement
         """
         check_is_fitted(self)
-        return self.extension_.place(check_given(self, X))
+        return self.extension_.place(check_rows(self, X)[0])
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus the mean error: the higher, the better; 0 is perfect.
@@ -232,11 +238,11 @@ class Extended(
         self.extension_.fit(X, Y)
         self.n_components_, self._map_size = Y.shape[1], map_size(Y.astype(np.float64))
         self._map_fits_float32 = fits_float32(Y)
-        return self._typed(Y, X)
+        return self._typed(Y, X.dtype)
 
-    def _typed(self, Y: np.ndarray, X: Any) -> np.ndarray:
+    def _typed(self, Y: np.ndarray, dtype: np.dtype) -> np.ndarray:
         """Images in the type of the points, float64 where float32 cannot hold the map."""
-        return Y.astype(X.dtype if self._map_fits_float32 else np.float64, copy=False)
+        return Y.astype(dtype if self._map_fits_float32 else np.float64, copy=False)
 
 
 def images_by(fitted: Any, X: Any) -> np.ndarray:

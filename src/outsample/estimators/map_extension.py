@@ -8,10 +8,18 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
+from outsample._blocks import lazy_on_dask
 from outsample._parallel import one_blas_thread
-from outsample._validation import check_images, check_queries, check_training, fits_float32
+from outsample._pieces import in_pieces
+from outsample._validation import (
+    check_fitted,
+    check_images,
+    check_queries,
+    check_rows,
+    check_training,
+    fits_float32,
+)
 from outsample.points import Points, map_size, relative_error
 from outsample.records import Reals
 
@@ -50,6 +58,7 @@ class MapExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             self._learn(X, Y)
         return self
 
+    @lazy_on_dask
     def transform(self, X: Any) -> Reals:
         """Coordinates of new points, and nothing that is not needed for them.
 
@@ -64,9 +73,10 @@ class MapExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             float32 for float32 points if the largest image is between 1e-18 and 1e18 in size
             (or all are 0), else float64.
         """
-        check_is_fitted(self)
-        X, dtype = check_queries(self, X)
-        return self._extend(X).astype(self._answer_type(dtype), copy=False)
+        check_fitted(self)
+        X, dtype = check_rows(self, X)
+        kind = self._answer_type(dtype)
+        return in_pieces(lambda rows: [self._extend(rows).astype(kind, copy=False)], X)[0]
 
     def _answer_type(self, dtype: np.dtype) -> np.dtype:
         """Type to answer in: that of the queries, float64 where float32 cannot hold the map."""
@@ -90,7 +100,7 @@ class MapExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         -------
         float
         """
-        check_is_fitted(self)
+        check_fitted(self)
         placed = self._extend(check_queries(self, X)[0])
         return -relative_error(placed, check_images(y, placed.shape), self._map_size)
 

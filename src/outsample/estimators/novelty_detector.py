@@ -9,6 +9,8 @@ from sklearn.base import clone
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from outsample._blocks import lazy_on_dask
+from outsample._pieces import in_pieces
 from outsample._validation import (
     check_choice,
     check_jobs,
@@ -16,6 +18,7 @@ from outsample._validation import (
     check_points,
     check_queries,
     check_random,
+    check_rows,
     check_training,
     is_map,
     random_seed,
@@ -25,7 +28,7 @@ from outsample.estimators.outlier_scores import OutlierScores
 from outsample.estimators.pca_extension import PCAExtension
 from outsample.estimators.surroundings import Known, Surroundings
 from outsample.neighbors.distinct import Distinct, distinct_points
-from outsample.neighbors.index import NeighborIndex
+from outsample.neighbors.index import CHOICES, NeighborIndex
 from outsample.placers.map_model import MapModel
 from outsample.points import Points, in_chords, in_metric
 from outsample.records import JudgedPlacement, Reals
@@ -56,7 +59,7 @@ class NoveltyDetector(Surroundings, OutlierScores):
     ----------
     extension : PCAExtension or Extended, default=None
         Places points into the map. None is ``PCAExtension()`` if images are given to ``fit``.
-        Its metric counts for the scores too.
+        Its metric and its index count for the scores too.
     calibration : {"leave-one-out", "split"}, default="leave-one-out"
         Where the p-values come from.
 
@@ -83,8 +86,8 @@ class NoveltyDetector(Surroundings, OutlierScores):
         are too few calibration points for alpha.
     extension_ : estimator or None
         The fitted extension; None without a map.
-    metric_ : str
-        Metric of the distances.
+    metric_, recall_
+        Metric of the distances; share of the neighbours that the search finds, on a sample.
     training_rows_ : ndarray of int
         Rows of X that were learned from: all of them, or the half of ``calibration="split"``.
     n_features_in_ : int
@@ -137,8 +140,7 @@ class NoveltyDetector(Surroundings, OutlierScores):
     def __sklearn_tags__(self) -> Tags:
         """Tell scikit-learn that sparse points are welcome."""
         tags = super().__sklearn_tags__()
-        extension = self.extension
-        tags.input_tags.sparse = extension is None or get_tags(extension).input_tags.sparse
+        tags.input_tags.sparse = not self.extension or get_tags(self.extension).input_tags.sparse
         return tags
 
     def fit(self, X: Any, y: Any = None) -> NoveltyDetector:
@@ -163,32 +165,32 @@ class NoveltyDetector(Surroundings, OutlierScores):
             points, images = check_training(self, X, y, least)
         else:
             points, images = check_points(self, X, least)[0], None
-        n = points.shape[0]
-        rows, rest = np.arange(n), np.arange(0)
+        rows, rest = np.arange(n := points.shape[0]), np.arange(0)
         if self.calibration == "split":
             order = np.random.default_rng(random_seed(self.random_state)).permutation(n)
             rows, rest = np.sort(order[: n // 2]), np.sort(order[n // 2 :])
-        self.training_rows_ = rows
+        self.training_rows_, self.metric_ = rows, "euclidean"
         self._fit_extension(points[rows], None if images is None else images[rows])
-        core, radius = self.extension if self._core is None else self._core, None
-        self.metric_ = "euclidean"
+        core, kind, radius = self.extension if self._core is None else self._core, "auto", None
         if hasattr(core, "place") and hasattr(core, "metric"):
-            self.metric_, radius = core.metric, in_chords(core.radius, core.metric)
+            check_choice("index", core.index, CHOICES)
+            self.metric_, kind, radius = core.metric, core.index, core.radius
         if self._map is None:
             own = in_metric(points[rows], self.metric_)
             self.distinct_ = distinct_points(own, self.n_jobs)
-            index = NeighborIndex(own[self.distinct_.rows], n_jobs=self.n_jobs)
+            index = NeighborIndex(own[self.distinct_.rows], kind, self.n_jobs)
         else:
             self.distinct_, index = self._core.distinct_, self._map.search.index
+        radius = in_chords(radius, self.metric_)
         training = training_scores(index, self.distinct_, radius, self.n_jobs)
         self.model_ = NoveltyModel(index, training, self._map, self.n_jobs)
-        scores = training.scores
+        self.scores_ = np.sort(training.scores)
         if self.calibration == "split":
-            scores = self.model_.abnormality(self._in_metric(points[rest]))
-        self.scores_ = np.sort(scores)
+            self.scores_ = np.sort(self.model_.abnormality(self._in_metric(points[rest])))
         self.offset_ = -min(conformal.threshold(self.scores_, self.alpha), NEVER)
         return self
 
+    @lazy_on_dask
     def abnormality(self, X: Any) -> Reals:
         """How strange points are: the higher, the stranger.
 
@@ -203,8 +205,10 @@ class NoveltyDetector(Surroundings, OutlierScores):
             0 is typical of the training points.
         """
         check_is_fitted(self)
-        return self.model_.abnormality(self._in_metric(check_queries(self, X)[0]))
+        scores, Q = self.model_.abnormality, check_rows(self, X)[0]
+        return in_pieces(lambda rows: [scores(self._in_metric(rows))], Q)[0]
 
+    @lazy_on_dask
     def place(self, X: Any) -> JudgedPlacement:
         """Coordinates of new points, their quality, and whether the points belong.
 
@@ -222,14 +226,12 @@ class NoveltyDetector(Surroundings, OutlierScores):
             raise ValueError(
                 "There is no map to place points into: give fit the images as well, shape (n, d)."
             )
-        Q, dtype = check_queries(self, X)
-        if self._map is not None:
-            dtype = self._core._answer_type(dtype)
-            return self.model_.place(self._in_metric(Q), self._map, self.scores_, dtype)
-        placed = self.extension_.place(Q.astype(dtype, copy=False))
-        scores = self.model_.abnormality(self._in_metric(Q))
-        p_value = conformal.p_values(scores, self.scores_)
-        return JudgedPlacement(**placed._asdict(), abnormality=scores, p_value=p_value)
+        Q, dtype = check_rows(self, X)
+        if self._map is None:
+            judged: Any = {"abnormality": self.abnormality(X), "p_value": self.p_values(X)}
+            return JudgedPlacement(**self.extension_.place(Q)._asdict(), **judged)
+        place, known = self.model_.place, (self._map, self.scores_, self._core._answer_type(dtype))
+        return JudgedPlacement(*in_pieces(lambda rows: place(self._in_metric(rows), *known), Q))
 
     def explain(self, X: Any) -> list[Explanation]:
         """Say for each point which of its numbers is unlike those of the training points.
@@ -285,13 +287,11 @@ class NoveltyDetector(Surroundings, OutlierScores):
         if self._makes_its_map():
             self.extension_ = clone(self.extension).fit(X)
         elif Y is not None:
-            default = PCAExtension(n_jobs=self.n_jobs)
-            self.extension_ = clone(self.extension or default).fit(X, Y)
+            self.extension_ = clone(self.extension or PCAExtension(n_jobs=self.n_jobs)).fit(X, Y)
 
     def _check_parameters(self) -> None:
-        if self.extension is not None and not (
-            hasattr(self.extension, "place") or hasattr(self.extension, "embedding")
-        ):
+        parts = "place", "embedding"
+        if self.extension is not None and not any(hasattr(self.extension, p) for p in parts):
             allowed = "a PCAExtension, an Extended or None"
             raise TypeError(f"extension is {self.extension!r}, but must be {allowed}.")
         check_choice("calibration", self.calibration, ("leave-one-out", "split"))

@@ -38,7 +38,7 @@ class NoveltyModel:
 
     def abnormality(self, X: Points) -> np.ndarray:
         """How strange points are (q,)."""
-        parts = [self._scored(rows, self._nearest(rows))[1] for rows in self.search.batches(X)]
+        parts = [self.scored(rows, self._nearest(rows))[1] for rows in self.search.batches(X)]
         return np.concatenate(parts)
 
     def place(
@@ -47,9 +47,9 @@ class NoveltyModel:
         """Place points and score them, by one search; calibration scores (m,) are ascending."""
         parts = []
         for rows in self.search.batches(X):
-            solved = model.solve(rows, self._searched)
+            solved = model.solve(rows, self.searched)
             placed = model.judged(rows, solved, dtype)
-            scores = self._scored(rows, self._cut(rows, solved))[1]
+            scores = self.scored(rows, self.cut(rows, solved))[1]
             p = conformal.p_values(scores, calibration)
             parts.append(JudgedPlacement(*placed, scores, p))
         return JudgedPlacement(*(np.concatenate(field) for field in zip(*parts, strict=True)))
@@ -69,9 +69,9 @@ class NoveltyModel:
             if self.model is None:
                 near, numbers = self._nearest(rows), {}
             else:
-                solved = self.model.solve(rows, self._searched)
-                near, numbers = self._cut(rows, solved), self._disagreement(solved)
-            distances, scores = self._scored(rows, near)
+                solved = self.model.solve(rows, self.searched)
+                near, numbers = self.cut(rows, solved), self._disagreement(solved)
+            distances, scores = self.scored(rows, near)
             relative, decides = abnormality.relative_distances(training, distances, near)
             numbers = _numbers(distances, relative) | numbers
             found += explanations(
@@ -93,19 +93,20 @@ class NoveltyModel:
         return neighbors_needed(self.index.X.shape[0])
 
     @property
-    def _searched(self) -> int:
+    def searched(self) -> int:
         """One neighbour more tells whether the last one is tied with it."""
         return min(self._needed + 1, self.index.X.shape[0])
 
     def _nearest(self, X: Points) -> Neighbors:
-        return with_ties(self.index, X, self.index.nearest(X, self._searched), self._needed)[0]
+        return with_ties(self.index, X, self.index.nearest(X, self.searched), self._needed)[0]
 
-    def _cut(self, X: Points, solved: Solved) -> Neighbors:
+    def cut(self, X: Points, solved: Solved) -> Neighbors:
         """Return the neighbours that scores look at, from a search that found more."""
-        wide = first_columns(solved.near.wide, self._searched)
+        wide = first_columns(solved.near.wide, self.searched)
         return with_ties(self.index, X, wide, self._needed)[0]
 
-    def _scored(self, X: Points, near: Neighbors) -> tuple[Distances, np.ndarray]:
+    def scored(self, X: Points, near: Neighbors) -> tuple[Distances, np.ndarray]:
+        """Distances around points, and how strange they are (q,)."""
         copies = self.training.counts[near.indices[near.indptr[:-1]]]
         distances = measured(self.index.X, X, near, copies, self.n_jobs)
         return distances, abnormality.abnormality(self.training, distances, near)

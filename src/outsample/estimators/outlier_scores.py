@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
 
+from outsample._blocks import lazy_on_dask
 from outsample._validation import check_number
 from outsample.records import Counts, Reals
 from outsample.trust import conformal
@@ -24,6 +25,7 @@ class OutlierScores(OutlierMixin, BaseEstimator):
     def abnormality(self, X: Any) -> Reals:
         """How strange points are: the higher, the stranger."""
 
+    @lazy_on_dask
     def p_values(self, X: Any) -> Reals:
         """Conformal p-values: how often a normal point is at least so strange.
 

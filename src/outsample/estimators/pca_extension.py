@@ -7,9 +7,10 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
-from outsample._validation import check_choice, check_jobs, check_queries
+from outsample._blocks import lazy_on_dask
+from outsample._pieces import in_pieces
+from outsample._validation import check_choice, check_fitted, check_jobs, check_rows
 from outsample.estimators.map_extension import MapExtension
 from outsample.estimators.pca_parameters import given_parameters, takes_sparse
 from outsample.estimators.surroundings import Known, Surroundings
@@ -93,8 +94,11 @@ class PCAExtension(Surroundings, MapExtension):
     metric : {"euclidean", "cosine"}, default="euclidean"
         Distance between points. With ``"cosine"`` the points are scaled to length 1; radii are
         cosine distances, and orders above 0 are not available.
-    index : {"auto", "kd_tree", "brute"}, default="auto"
-        How neighbours are searched. All are exact and give the same answer.
+    index : {"auto", "kd_tree", "brute", "approximate"}, default="auto"
+        How neighbours are searched. The first three are exact and give the same answer.
+        ``"approximate"`` misses a few of the neighbours, and is much quicker with many points or
+        dimensions; of many dimensions it needs ``outsample[ann]``. It takes neither radii nor
+        sparse points. Fewer than 5000 points are searched exactly.
     n_jobs : int, default=None
         Threads, as in scikit-learn: None is 1, -1 all cores.
 
@@ -114,6 +118,8 @@ class PCAExtension(Surroundings, MapExtension):
         Which rows are copies of one another: these count as one point, with their mean image.
     index_ : NeighborIndex
         The neighbour search.
+    recall_ : float
+        Share of the neighbours that the search finds, on a sample: 1 if it is exact.
     lipschitz_ : float
         K of the certificates.
     manifold_dim_ : int
@@ -211,11 +217,12 @@ class PCAExtension(Surroundings, MapExtension):
         self.model_, (_, self.selection_, self.left_out_) = learn(
             problem, given, lipschitz, float(self.level), left_out_copies(self.distinct_, Y)
         )
-        self.loo_error_ = mean_error(images, self.left_out_)
+        self.loo_error_ = mean_error(images, self.left_out_, problem.size)
 
     def _extend(self, X: Points) -> np.ndarray:
         return self.model_.transform(in_metric(X, self.metric))
 
+    @lazy_on_dask
     def place(self, X: Any) -> Placement:
         """Coordinates of new points with what is known about their quality.
 
@@ -228,9 +235,11 @@ class PCAExtension(Surroundings, MapExtension):
         -------
         Placement
         """
-        check_is_fitted(self)
-        X, dtype = check_queries(self, X)
-        return self.model_.place(in_metric(X, self.metric), self._answer_type(dtype))
+        check_fitted(self)
+        X, dtype = check_rows(self, X)
+        kind, metric = self._answer_type(dtype), self.metric
+        place = self.model_.place
+        return Placement(*in_pieces(lambda rows: place(in_metric(rows, metric), kind), X))
 
     def _known(self) -> Known:
         parts, n = (self.index_, self.distinct_, self.metric, self.model_), len(self.embedding_)

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from outsample._validation import check_choice, check_number, plain
-from outsample.neighbors.index import INDEXES
+from outsample.neighbors.index import CHOICES
 from outsample.placers.candidates import Given, family_of
+
+FOR_SPARSE = ("auto", "brute")
 
 
 def given_parameters(extension: Any, n: int, m: int, d: int, is_sparse: bool) -> Given:
@@ -29,11 +31,17 @@ def given_parameters(extension: Any, n: int, m: int, d: int, is_sparse: bool) ->
     if extension.lipschitz != "auto":
         check_number("lipschitz", extension.lipschitz, 0, np.inf)
     check_number("level", extension.level, 0.5, 0.99)
-    check_choice("index", extension.index, ["auto", *INDEXES])
-    if is_sparse and extension.index == "kd_tree":
+    check_choice("index", extension.index, CHOICES)
+    if is_sparse and extension.index not in FOR_SPARSE:
         raise ValueError(
-            "index is 'kd_tree', but must be one of 'auto', 'brute' for sparse X: a tree needs "
-            "coordinates."
+            f"index is '{extension.index}', but must be one of 'auto', 'brute' for sparse X: "
+            "trees and approximate indexes need coordinates."
+        )
+    balls = extension.radius is not None or extension.tangent_radius is not None
+    if balls and extension.index == "approximate":
+        raise ValueError(
+            "index is 'approximate', which cannot tell all the points of a ball: leave radius and "
+            "tangent_radius out and give n_neighbors, or use index='auto'."
         )
     flat = not is_sparse and extension.metric == "euclidean"
     if extension.order not in ("auto", 0) and not flat:
@@ -62,7 +70,7 @@ def takes_sparse(extension: Any) -> bool:
         is_local = bool(family.weightings or family.given)
     except (TypeError, ValueError):  # no weighting at all: `fit` says so
         is_local = True
-    return is_local and extension.order in ("auto", 0) and extension.index != "kd_tree"
+    return is_local and extension.order in ("auto", 0) and extension.index in FOR_SPARSE
 
 
 def _check_given(extension: Any, is_sparse: bool, flat: bool) -> None:

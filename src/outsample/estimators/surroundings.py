@@ -45,6 +45,11 @@ class Surroundings:
     def _known(self) -> Known:
         """Return what was fitted."""
 
+    @property
+    def recall_(self) -> float:
+        """Share of the neighbours that the search finds, on a sample: 1 if it is exact."""
+        return self._known().index.recall
+
     def kneighbors(self, X: Any, n_neighbors: int = 15) -> KNeighbors:
         """Nearest training rows of new points, nearest first, as in scikit-learn.
 

@@ -10,14 +10,15 @@ from typing import Any
 from sklearn.base import clone
 
 from outsample.files.estimator_schema import (
+    AROUND_FITTED,
     CLASSES,
-    ESTIMATORS,
     are_all_learnt,
     bare,
     parameters_fit,
 )
 from outsample.files.kinds import Misfit, Scope
 from outsample.files.layout import Mapped, ModelFileError, damaged, parsed
+from outsample.files.learnt_schema import ESTIMATORS
 from outsample.files.schema import fits
 from outsample.files.tree import Decoder
 
@@ -29,6 +30,9 @@ def loaded(mapped: Mapped, at_once: bool) -> Any:
         cls = CLASSES.get(name)
         if cls not in ESTIMATORS:
             raise ValueError(f"it holds a {name[:60]!r}, which is no estimator of this version")
+        if cls in AROUND_FITTED:  # the arrays of its parameters are as much to be verified
+            mapped.verify()
+            at_once = True
         given = _decoded(mapped, "parameters")
         parameters_fit(cls, given)
         if not at_once:

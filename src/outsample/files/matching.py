@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from outsample.files.source import Source
+from outsample.files.source import Columns
 from outsample.files.tables import feature_columns
 
 SHOWN = 5
@@ -23,7 +23,7 @@ class Matched(NamedTuple):
     unused: list[int]
 
 
-def find_columns(source: Source, names: Sequence[str]) -> list[int]:
+def find_columns(source: Columns, names: Sequence[str]) -> list[int]:
     """Columns by name, refusing what is not there or there twice; without names, by number."""
     if not source.has_names:
         names = [f"column_{name}" if name.isdigit() else name for name in names]
@@ -38,7 +38,7 @@ def find_columns(source: Source, names: Sequence[str]) -> list[int]:
 
 
 def choose_features(
-    source: Source, columns: Sequence[str] | None, carried: Sequence[str]
+    source: Columns, columns: Sequence[str] | None, carried: Sequence[str]
 ) -> Matched:
     """Columns to learn from: those named, or all that are not carried."""
     kept = find_columns(source, carried)
@@ -53,7 +53,7 @@ def choose_features(
 
 
 def match_features(
-    source: Source,
+    source: Columns,
     feature_names: Sequence[str] | None,
     n_features: int,
     *,
@@ -103,7 +103,7 @@ def listed(names: Sequence[str]) -> str:
     return shown + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
 
-def _matched(source: Source, features: list[int], carried: list[int]) -> Matched:
+def _matched(source: Columns, features: list[int], carried: list[int]) -> Matched:
     used = {*features, *carried}
     unused = [at for at in feature_columns(source) if at not in used]
     return Matched(features, carried, unused)

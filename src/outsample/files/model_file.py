@@ -6,6 +6,7 @@ to is a tree of JSON (`tree`), of which nothing is believed before `estimator_sc
 
 from __future__ import annotations
 
+import hashlib
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -242,6 +243,14 @@ def read_columns(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     return found
 
 
+def identity(path: str | os.PathLike[str]) -> str:
+    """Tell one model file from another: its header has the checksum of every array."""
+    digest = hashlib.sha256(str(os.path.getsize(path)).encode())
+    with open(path, "rb") as file:
+        digest.update(file.read(8 + 2**20))
+    return digest.hexdigest()
+
+
 def _header(path: str | os.PathLike[str], stream: Any) -> Header:
     return layout.read_header(path, stream, lambda texts: _check_version(path, texts))
 
@@ -275,4 +284,3 @@ def _words(mapped: Mapped, name: str) -> list[str]:
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise ValueError("words are no list of texts")
     return words
-

@@ -14,13 +14,25 @@ from outsample.files.kinds import (
     jobs,
     listed,
     one_of,
+    optional,
     points,
+    rows_of,
     setting,
     terms,
     whole,
 )  # fmt: skip
-from outsample.files.schema import FIELDS, LAWS, dense, is_a, not_negative, positive
-from outsample.placers import blend, diffusion, kriging, local, neighbor_loss, tangent, weighting
+from outsample.files.schema import FIELDS, LAWS, dense, is_a, not_negative, positive, scale
+from outsample.placers import (
+    blend,
+    diffusion,
+    kriging,
+    local,
+    neighbor_loss,
+    repulsion_field,
+    tangent,
+    two_levels,
+    weighting,
+)
 from outsample.records import Frames
 
 # Parts of a blend, at most.
@@ -40,6 +52,11 @@ FIELDS |= {
     kriging.GaussianProcess: {"weighting": is_a(kriging.Correlated)},
     diffusion.Diffusion: {"length": length, "ridge": setting(0, 1)},
     neighbor_loss.NeighborLoss: {"perplexity": setting(0, 1e9, above=True), "length": length},
+    two_levels.TwoLevels: {
+        "covariance": one_of("matern52", "gaussian"), "length": length,
+        "nugget": setting(0, 1e300), "shorter": optional(length),
+        "n_landmarks": whole(1, 2**31), "n_neighbors": whole(1, 2**31),
+    },
 }  # fmt: skip
 WEIGHTINGS = (
     weighting.InverseDistance, weighting.GaussianDistance, tangent.Tangent, tangent.LocalTangent,
@@ -54,6 +71,7 @@ FIELDS[local.LocalPlacer] = {
 }
 SINGLE = (
     local.LocalPlacer, kriging.GaussianProcess, diffusion.Diffusion, neighbor_loss.NeighborLoss,
+    two_levels.TwoLevels,
 )  # fmt: skip
 FIELDS[blend.Blend] = {
     "parts": listed(is_a(*SINGLE), MOST_PARTS, tuple, 1),
@@ -106,11 +124,26 @@ FIELDS |= {
         "Z": images("m", "d"),
         "unit": positive,
         "crowd": array("m", least=0),
+        "field": optional(is_a(repulsion_field.RepulsionField)),
+    },
+    repulsion_field.RepulsionField: {
+        "corner": images(2),
+        "step": positive,
+        "coefficients": terms(None, None),
+    },
+    two_levels.FittedTwoLevels: {
+        **over_all,
+        "placer": is_a(two_levels.TwoLevels),
+        "center": terms("d"),
+        "scale": scale,
+        "landmarks": rows_of(None, below="m"),
+        "coefficients": terms(None, "d"),
+        "residuals": terms("m", "d"),
     },
 }
 FITTED = (
     local.FittedLocal, kriging.FittedProcess, diffusion.FittedDiffusion,
-    neighbor_loss.FittedNeighborLoss,
+    neighbor_loss.FittedNeighborLoss, two_levels.FittedTwoLevels,
 )  # fmt: skip
 FIELDS[blend.FittedBlend] = {
     "parts": listed(is_a(*FITTED), MOST_PARTS, tuple, 1),
@@ -135,6 +168,16 @@ def _fitted_blend(value: blend.FittedBlend, scope: Scope) -> None:
         raise Misfit(".parts are not those of its placer")
 
 
+def _two_levels(value: two_levels.FittedTwoLevels, scope: Scope) -> None:
+    if len(value.coefficients) != len(value.landmarks):
+        raise Misfit(".coefficients do not fit the landmarks")
+
+
+def _neighbor_loss(value: neighbor_loss.FittedNeighborLoss, scope: Scope) -> None:
+    if value.field is not None and scope.size("d") != 2:
+        raise Misfit(".field is of the plane, but the map is not")
+
+
 def _over_all(value: Any, scope: Scope) -> None:
     dense(scope, "a placer over all points")
 
@@ -145,4 +188,6 @@ LAWS |= {
     blend.FittedBlend: _fitted_blend,
     kriging.FittedProcess: _over_all,
     diffusion.FittedDiffusion: _over_all,
+    neighbor_loss.FittedNeighborLoss: _neighbor_loss,
+    two_levels.FittedTwoLevels: _two_levels,
 }

@@ -11,13 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from outsample.estimators.extended import NotKept
 from outsample.files.estimator_schema import (
+    AROUND_FITTED,
     CLASSES,
-    ESTIMATORS,
     bare,
     estimator_parts,
     parameters_of,
 )
 from outsample.files.kinds import Misfit, Scope
+from outsample.files.learnt_schema import ESTIMATORS
 from outsample.files.schema import fits
 from outsample.files.tree import Arrays, Encoder
 
@@ -31,7 +32,10 @@ def texts_and_arrays(
     if cls not in ESTIMATORS:
         known = ", ".join(one.__name__ for one in ESTIMATORS)
         raise TypeError(f"model is a {cls.__name__}, but must be one of {known}.")
-    check_is_fitted(model)
+    if cls in AROUND_FITTED:
+        model.start()
+    else:
+        check_is_fitted(model)
     model = kept(model)
     names = {one: name for name, one in CLASSES.items()}
     arrays, parts = Arrays(), vars(model)

@@ -33,8 +33,9 @@ from outsample.files.kinds import (
 )  # fmt: skip
 from outsample.kernel.bandwidth import Choice
 from outsample.kernel.units import MapUnit, PointUnit
+from outsample.neighbors.approximate import WIDTHS
 from outsample.neighbors.distinct import Distinct
-from outsample.neighbors.index import INDEXES, NeighborIndex
+from outsample.neighbors.index import KINDS, NeighborIndex
 from outsample.neighbors.neighborhoods import Search
 from outsample.records import Frames
 
@@ -87,7 +88,13 @@ FIELDS |= {
         "rows": rows_of("m", below="n"),
         "counts": array("m", dtype=np.int64, least=1),
     },
-    NeighborIndex: {"X": points("m"), "kind": one_of(*INDEXES), "n_jobs": jobs},
+    NeighborIndex: {
+        "X": points("m"),
+        "kind": one_of(*KINDS),
+        "n_jobs": jobs,
+        "width": whole(0, max(max(widths) for widths in WIDTHS.values())),
+        "recall": real(0, 1),
+    },
     Search: {
         "index": is_a(NeighborIndex),
         "radius": optional(positive),
@@ -132,8 +139,11 @@ def _distinct(value: Distinct, scope: Scope) -> None:
 
 
 def _index(value: NeighborIndex, scope: Scope) -> None:
-    if value.kind == "kd_tree":
-        dense(scope, "a tree")
+    if value.kind != "brute":
+        dense(scope, "such an index")
+    known = {"kd_tree": value.width < 100, "brute": value.width == 0, "codes": value.width > 0}
+    if not known[value.kind]:
+        raise Misfit(".width does not fit the kind")
 
 
 LAWS |= {Distinct: _distinct, NeighborIndex: _index}

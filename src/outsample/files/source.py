@@ -48,12 +48,17 @@ class Rows(NamedTuple):
     end: Position
 
 
-class Source(Protocol):
-    """A table whose rows can be read in chunks, as often as wanted."""
+class Columns(Protocol):
+    """What is known of a table before its rows are read."""
 
     path: str
     names: list[str]  # of its columns; "column_1", ... where the file has none
     has_names: bool
+
+
+class Source(Columns, Protocol):
+    """A table whose rows can be read in chunks, as often as wanted."""
+
     size: int | None  # the last `Position.offset`, if it is known
 
     def rows(

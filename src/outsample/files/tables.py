@@ -12,7 +12,7 @@ import numpy as np
 from outsample.files.array_source import ArraySource, npy_source, npz_source
 from outsample.files.arrow_source import ARROW, PARQUET, ArrowSource
 from outsample.files.h5ad_source import H5adSource
-from outsample.files.source import CellError, Source
+from outsample.files.source import CellError, Columns, Source
 from outsample.files.text_source import TextSource
 
 TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
@@ -75,7 +75,7 @@ def open_table(
     return npy_source(name) if kind == ".npy" else npz_source(name, array or "X")
 
 
-def feature_columns(source: Source) -> list[int]:
+def feature_columns(source: Columns) -> list[int]:
     """Columns that can be features: not those beside an array, nor pandas' row numbers."""
     if isinstance(source, ArraySource | H5adSource):
         return list(range(source.n_features))

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 
 from outsample.files.estimator_schema import bare, estimator_parts
 from outsample.files.layout import NAMES, digest, parsed
-from outsample.neighbors.index import INDEXES, NeighborIndex
+from outsample.neighbors.index import KINDS, NeighborIndex
 
 # What a float may be that JSON has no number for.
 BEYOND = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
@@ -115,7 +115,8 @@ def parts_of(value: Any) -> dict[str, Any]:
         shape = {"rows": value.shape[0], "width": value.shape[1]}
         return {"data": value.data, "indices": value.indices, "indptr": value.indptr, **shape}
     if isinstance(value, NeighborIndex):
-        return {"X": value.X, "kind": value.kind, "n_jobs": value.n_jobs}
+        exact = {"X": value.X, "kind": value.kind, "n_jobs": value.n_jobs}
+        return exact | ({"width": value.width, "recall": value.recall} if value.width else {})
     if isinstance(value, BaseEstimator):
         return estimator_parts(value)
     if isinstance(value, tuple):
@@ -218,12 +219,13 @@ READ: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-def index_of(X: Any, kind: Any, n_jobs: Any) -> NeighborIndex:
+def index_of(X: Any, kind: Any, n_jobs: Any, width: Any = 0, recall: Any = 1.0) -> NeighborIndex:
     """Build a search over points that are arrays at least; what is in them is looked at later."""
     is_dense = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and X.size
-    if not (is_dense or sparse.issparse(X)) or not isinstance(kind, str) or kind not in INDEXES:
+    is_known = isinstance(kind, str) and kind in KINDS
+    if not (is_dense or sparse.issparse(X)) or not is_known:
         raise ValueError("no points or no known way to search them")
-    return NeighborIndex(X, kind, n_jobs)
+    return NeighborIndex(X, kind, n_jobs, width, recall)
 
 
 def csr(data: Any, indices: Any, indptr: Any, rows: Any, width: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Search libraries that propose neighbours: built from normalised rows, asked by ``query``.
+"""What finds neighbours, built from normalised rows: our own tree, and search libraries.
 
-What they propose is refined in `neighbors.index`, so that a backend may round as it likes but has
-to say by how much. A new one is a class here and a line in `index.INDEXES`.
+What a library proposes is refined in `neighbors.index`, so that it may round as it likes but has to
+say by how much. A new one is a class here and a line in `index.INDEXES`.
 """
 
 from __future__ import annotations
@@ -10,16 +10,19 @@ from typing import Protocol
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial import cKDTree
 
-from outsample._parallel import thread_count
+from outsample._kernels import tree as kernels
+from outsample._parallel import over_rows
 from outsample.points import Points, row_norms
 
 # Normalised training coordinates are far below this; a query beyond it is only compared directly.
 FAR_AWAY = 1e100
 
-# The fewest and the most rows (q,) that a ball may hold.
-Bracket = tuple[np.ndarray, np.ndarray]
+# Rows in a leaf of a tree, at most: whole leaves are compared with a query in vector registers.
+LEAF_ROWS = 64
+
+# So many bytes stay in a processor's cache from query to query; of few queries none shares a leaf.
+CACHED, FEW_QUERIES = 2**20, 64
 
 
 class Backend(Protocol):
@@ -31,32 +34,41 @@ class Backend(Protocol):
     def square_error(self, Q: Points, distances: np.ndarray) -> np.ndarray:
         """Bound (q,) of the rounding in the squares of such distances (q,)."""
 
-    def ball_sizes(self, Q: Points, radius: float, n_jobs: int | None) -> Bracket | None:
-        """Fewest and most rows within the radius; None if it cannot tell."""
-
 
 class Tree:
-    """SciPy's k-d tree: best while the data's own dimension is low."""
+    """A k-d tree with tight boxes: best while the data's own dimension is low.
 
-    def __init__(self, X: Points) -> None:
-        self.tree = cKDTree(X)
-        self.rounding = (X.shape[1] + 8) * 2.0**-50
+    It answers by itself, with the distances and the order of the exact scan.
+    """
 
-    def query(self, Q: Points, k: int, n_jobs: int | None) -> np.ndarray:
-        """Rows (q, k)."""
-        found = self.tree.query(Q, k=np.arange(1, k + 1), workers=thread_count(n_jobs))
-        return found[1]
+    def __init__(self, X: np.ndarray) -> None:
+        n, D = X.shape
+        leaves = 2 ** max(0, int(np.ceil(np.log2(n / LEAF_ROWS))))
+        self.rows = np.arange(n)
+        self.starts = np.empty(leaves + 1, dtype=np.int64)
+        self.boxes = np.empty((2 * leaves - 1, 2, D))
+        kernels.build_tree(X, self.rows, self.starts, self.boxes)
+        width = 4 * int(np.ceil(np.diff(self.starts).max() / 4))
+        self.leaves = np.full((leaves, D, width), np.inf)
+        leaf = np.repeat(np.arange(leaves), np.diff(self.starts))
+        self.leaves[leaf, :, np.arange(n) - self.starts[leaf]] = X[self.rows]
 
-    def square_error(self, Q: Points, distances: np.ndarray) -> np.ndarray:
-        """Bound (q,), relative to the square."""
-        return self.rounding * distances**2
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """What the kernels walk through."""
+        return self.rows, self.starts, self.boxes, self.leaves
 
-    def ball_sizes(self, Q: Points, radius: float, n_jobs: int | None) -> Bracket:
-        """Sizes for a radius a little smaller, and a little larger."""
-        Q = np.clip(Q, -FAR_AWAY, FAR_AWAY)
-        options = {"return_length": True, "workers": thread_count(n_jobs)}
-        least = self.tree.query_ball_point(Q, radius * (1 - 1e-9), **options)
-        return least, self.tree.query_ball_point(Q, radius * (1 + 1e-9), **options)
+    def order(self, Q: np.ndarray, scale: float, n_jobs: int | None) -> np.ndarray:
+        """Order (q,) in which queries look at much the same leaves as those before them.
+
+        A tree that the processor's cache holds needs none.
+        """
+        q = Q.shape[0]
+        if q <= FEW_QUERIES or self.leaves.nbytes <= CACHED:
+            return np.arange(q)
+        homes = np.empty(q, dtype=np.int64)
+        over_rows(kernels.home_leaves, q, n_jobs, self.boxes, scale, Q, homes)
+        return np.argsort(homes, kind="stable")
 
 
 class Products:
@@ -80,9 +92,6 @@ class Products:
         """Bound (q,), relative to the squares of the coordinates, which cancel."""
         size = row_norms(self._centered(Q)) + self.reach
         return self.rounding * (size**2 + distances * (1 + size))
-
-    def ball_sizes(self, Q: Points, radius: float, n_jobs: int | None) -> None:
-        """Nothing: counting is left to the exact scan."""
 
     def _centered(self, X: Points) -> Points:
         return X if self.center is None else X - self.center

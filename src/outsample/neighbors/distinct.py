@@ -49,18 +49,21 @@ def distinct_points(X: Points, n_jobs: int | None = None) -> Distinct:
     else:
         bits = (np.ascontiguousarray(X).view(np.uint64),)
     over_rows(row_hashes, n, n_jobs, bits, hashes)
-    by_hash = np.argsort(hashes, kind="stable")
+    by_hash = np.argsort(hashes)
     is_new = np.r_[True, np.diff(hashes[by_hash]) > 0]
     groups = np.empty(n, dtype=np.int64)
     groups[by_hash] = np.cumsum(is_new) - 1
-    rows = by_hash[is_new]  # the first of each, since the sort is stable
+    rows = np.minimum.reduceat(by_hash, np.flatnonzero(is_new))  # the first of each
     if not _same(X, rows[groups]):  # two points with one number: as good as never
         dense = X.toarray() if sparse.issparse(X) else X + 0.0
         groups = np.unique(dense, axis=0, return_inverse=True)[1].ravel()
         rows = np.unique(groups, return_index=True)[1]
     if len(rows) == 1:  # leaving one out must leave one: two copies stay
         rows, groups = np.array([0, 1]), np.minimum(np.arange(n), 1)
-    order = np.lexsort((hashes[rows], _outwards(X[rows])))
+    outwards = _outwards(X[rows])
+    order = np.argsort(outwards)
+    if (np.diff(outwards[order]) == 0).any():
+        order = np.lexsort((hashes[rows], outwards))
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     return Distinct(rows[order], np.bincount(groups)[order], rank[groups])
@@ -83,6 +86,9 @@ class Copies(NamedTuple):
 
 def left_out_copies(distinct: Distinct, Y: np.ndarray, most: int = 1000) -> Copies:
     """Place rows with copies by the mean of these: some of them, whatever their row numbers."""
+    if len(distinct.rows) == len(Y):
+        nobody = np.empty(0, dtype=np.int64)
+        return Copies(nobody, Y[:0], np.empty(0), distinct.counts > 1, 0.0)
     counts = distinct.counts[distinct.groups]
     rows = np.flatnonzero(counts > 1)
     share = len(rows) / len(Y)

@@ -1,15 +1,17 @@
-"""Exact neighbour search: libraries propose candidates, one kernel decides.
+"""Neighbour search: a tree that is exact itself, or candidates among which a kernel decides.
 
 A search library rounds distances in its own way, and a matrix product rounds them differently
 from batch to batch. Here the distances of the candidates are computed once more from the
 coordinates, ties are broken by index, and a row whose candidates could miss a neighbour is asked
 for more of them or compared with every training row. So every index and every batch size gives
-the same neighbours and the same distances, bit for bit.
+the same neighbours and the same distances, bit for bit. What approximate indexes do not look at is
+left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -17,14 +19,26 @@ import numpy as np
 from scipy import sparse
 
 from outsample._kernels import search
+from outsample._kernels import tree as trees
 from outsample._parallel import over_rows
-from outsample.neighbors.backends import FAR_AWAY, Backend, Products, Tree
+from outsample.neighbors.approximate import (
+    COUNTED,
+    LEAST_ROWS,
+    TARGET,
+    WIDTHS,
+    Codes,
+    sample_rows,
+    share_found,
+    warn_if_poor,
+)
+from outsample.neighbors.backends import FAR_AWAY, Products, Tree
+from outsample.neighbors.cuts import first_columns
 from outsample.points import Points, kernel_rows, largest_entry, largest_in_rows
 from outsample.records import Neighbors
 
 # A batch this small is compared with every row directly: no start-up cost, no thread pool.
 SCAN_ROWS = 4
-# Squares of normalised distances below this have lost digits in the search library.
+# Squares of normalised distances below this have lost digits in a search library.
 VERY_NEAR = 1e-140
 # Largest entries within two to this power, or minus it, are searched as they are.
 PLAIN = 64
@@ -40,7 +54,11 @@ TREE_SHARE = 0.12
 CHUNK_ENTRIES = 2**21
 
 
-INDEXES: dict[str, Callable[[Points], Backend]] = {"kd_tree": Tree, "brute": Products}
+INDEXES: dict[str, Callable[[Points], Any]] = {"kd_tree": Tree, "brute": Products}
+KINDS = (*INDEXES, "codes")
+# The approximate search, by what the exact one would be.
+GUESSES = {"kd_tree": "kd_tree", "brute": "codes"}
+CHOICES = ("auto", *INDEXES, "approximate")
 # One thread builds, the others wait for it.
 _BUILDING = Lock()
 
@@ -50,7 +68,10 @@ class NeighborIndex:
 
     ``kind="auto"`` takes the tree in few dimensions, and otherwise where it looks at few points to
     find neighbours: it is counted, not timed, so that the same data always get the same index. The
-    choice changes the time only, never the answer.
+    choice changes the time only, never the answer. ``"approximate"`` of many rows is a tree that
+    looks at fewer boxes, or codes where products would be taken; ``width`` tells how much they look
+    at (`neighbors.approximate`), 0 if the search is exact, and ``recall`` is the share of
+    neighbours that a sample found.
 
     >>> index = NeighborIndex(np.array([[0.0], [1.0], [3.0]]))
     >>> index.nearest(np.array([[0.9]]), 2).indices
@@ -64,9 +85,18 @@ class NeighborIndex:
     # Rows ever asked of `nearest` and `ball`. For tests of how often the training set is
     # searched: no answer depends on it, no copy keeps it, and threads may lose a few.
     rows_searched: int = 0
-    _built: Backend | None = None
+    width: int = 0
+    recall: float = 1.0
+    _built: Any = None
 
-    def __init__(self, X: Points, kind: str = "auto", n_jobs: int | None = None) -> None:
+    def __init__(
+        self,
+        X: Points,
+        kind: str = "auto",
+        n_jobs: int | None = None,
+        width: int = 0,
+        recall: float = 1.0,
+    ) -> None:
         self.X = X if sparse.issparse(X) else np.ascontiguousarray(X, dtype=np.float64)
         self.rows = kernel_rows(self.X)
         self.n_jobs = n_jobs
@@ -74,7 +104,14 @@ class NeighborIndex:
         # A power of two scales without rounding; sizes that need none need no second copy.
         exponent = int(np.frexp(largest)[1])
         self.scale = float(2.0 ** min(-exponent, 1000)) if abs(exponent) > PLAIN else 1.0
-        self.kind = self._fastest(self._normalised()) if kind == "auto" else kind
+        self.kind, self.width, self.recall = kind, width, recall
+        if kind in ("auto", "approximate"):
+            self.kind = self._fastest(self._normalised())
+        if kind == "approximate" and self.X.shape[0] >= LEAST_ROWS:
+            exact, self.kind = NeighborIndex(self.X, self.kind, n_jobs), GUESSES[self.kind]
+            if self.kind == "kd_tree":  # with and without a width, it is the same tree
+                self._built = exact._backend
+            self._measure(exact)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what cannot be made again from the points: a backend holds them once more."""
@@ -88,13 +125,31 @@ class NeighborIndex:
         self.rows = kernel_rows(self.X)
 
     @property
-    def _backend(self) -> Backend:
-        """What proposes neighbours, built when first asked: a loaded model may never need it."""
+    def _backend(self) -> Any:
+        """What finds neighbours, built when first asked: a loaded model may never need it."""
         if self._built is None:
             with _BUILDING:
                 if self._built is None:
-                    self._built = INDEXES[self.kind](self._normalised())
+                    build = INDEXES.get(self.kind) or partial(Codes, n_jobs=self.n_jobs)
+                    self._built = build(self._normalised())
         return self._built
+
+    def _measure(self, exact: NeighborIndex) -> None:
+        """Widen the search until a sample of the rows finds its neighbours."""
+        rows = self.X[sample_rows(self.X.shape[0])]
+        true = exact._nearest(rows, COUNTED).indices
+        for width in WIDTHS[self.kind]:
+            self.width = width
+            self.recall = share_found(self._nearest(rows, COUNTED).indices, true)
+            if self.recall >= TARGET:
+                return
+        if self.kind == "kd_tree":
+            self.width, self.recall = 0, 1.0
+        warn_if_poor(self.recall)
+
+    def build(self) -> None:
+        """Make what proposes neighbours now, and not when it is first asked."""
+        _ = self._backend
 
     def _normalised(self) -> Points:
         """Points whose squares cannot overflow: the points themselves, or a copy."""
@@ -121,7 +176,9 @@ class NeighborIndex:
         return self._nearest(Q, k)
 
     def _nearest(self, Q: Points, k: int) -> Neighbors:
-        q = Q.shape[0]
+        q, least = Q.shape[0], min(COUNTED, self.X.shape[0]) if self.width else 0
+        if q and k < least:  # a wider search is to keep these
+            return first_columns(self._nearest(Q, least), k)
         indices = np.empty((q, k), dtype=np.int64)
         distances = np.empty((q, k))
         chunk = max(256, CHUNK_ENTRIES // (k + 1))
@@ -132,9 +189,17 @@ class NeighborIndex:
         return Neighbors(indptr, indices.ravel(), distances.ravel(), np.full(q, k))
 
     def _nearest_chunk(self, Q: Points, k: int, indices: np.ndarray, distances: np.ndarray) -> None:
-        n = self.X.shape[0]
-        open_rows = np.arange(Q.shape[0])
-        if Q.shape[0] > SCAN_ROWS or self.kind == "kd_tree":
+        if self.kind == "kd_tree":
+            share, Q = self.width / 100 if self.width else 1.0, np.ascontiguousarray(Q)
+            order = self._backend.order(Q, self.scale, self.n_jobs)
+            self._in_tree(trees.nearest_in_tree, Q, share, order, indices, distances)
+            return
+        n, open_rows = self.X.shape[0], np.arange(Q.shape[0])
+        if self.width:
+            open_rows = self._guess(Q, k, indices, distances)
+            if not len(open_rows):
+                return
+        elif Q.shape[0] > SCAN_ROWS:
             # Ties at the last place are common on grids and among duplicates, so a row whose
             # last candidate is no farther than its k-th neighbour is asked for more of them.
             for width in (k + 1, 2 * k + 16):
@@ -145,6 +210,10 @@ class NeighborIndex:
         found, apart = np.empty((q, k), dtype=np.int64), np.empty((q, k))
         over_rows(search.scan_nearest, q, self.n_jobs, self.rows, n, asked, found, apart)
         indices[open_rows], distances[open_rows] = found, apart
+
+    def _in_tree(self, kernel: Callable[..., None], Q: np.ndarray, *arguments: object) -> None:
+        parts = (self.rows, *self._backend.arrays, self.scale, np.ascontiguousarray(Q))
+        over_rows(kernel, Q.shape[0], self.n_jobs, *parts, *arguments)
 
     def _propose(
         self,
@@ -170,6 +239,22 @@ class NeighborIndex:
         gap = last**2 - kth**2
         settled = (gap > 2 * self._backend.square_error(asked, last)) & (last > VERY_NEAR)
         return np.concatenate([rows[~settled], beyond])
+
+    def _guess(self, Q: Points, k: int, indices: np.ndarray, distances: np.ndarray) -> np.ndarray:
+        """Take the nearest of what is proposed; return the rows that have to be scanned."""
+        width = min(max(self.width, 2 * k), self.X.shape[0])
+        with np.errstate(over="ignore"):  # such a row is not near
+            asked = Q * self.scale
+        settled = self._backend.is_near(asked)
+        found = self._backend.query(asked[settled], width, self.n_jobs)
+        full = (found >= 0).all(axis=1)
+        settled[settled] = full
+        found, asked = np.ascontiguousarray(found[full]), kernel_rows(Q[settled])
+        nearest, apart = np.empty((len(found), k), dtype=np.int64), np.empty((len(found), k))
+        parts = (self.rows, asked, found, nearest, apart)
+        over_rows(search.nearest_candidates, len(found), self.n_jobs, *parts)
+        indices[settled], distances[settled] = nearest, apart
+        return np.flatnonzero(~settled)
 
     def _refine(self, Q: Points, candidates: np.ndarray) -> np.ndarray:
         """Sort candidates in place by their own distances, which are returned."""
@@ -205,20 +290,11 @@ class NeighborIndex:
     def ball_sizes(self, Q: Points, radius: float) -> np.ndarray:
         """Count the rows within the radius, by exact distances."""
         sizes = np.empty(Q.shape[0], dtype=np.int64)
-        unsure = np.ones(Q.shape[0], dtype=bool)
-        normal = radius * self.scale
-        if VERY_NEAR < normal < FAR_AWAY:
-            with np.errstate(over="ignore"):  # beyond FAR_AWAY the exact scan counts
-                asked = Q * self.scale
-            bracket = self._backend.ball_sizes(asked, normal, self.n_jobs)
-            if bracket is not None:
-                least, most = bracket
-                unsure = (least != most) | (largest_in_rows(asked) >= FAR_AWAY)
-                sizes[~unsure] = least[~unsure]
-        rows = np.flatnonzero(unsure)
-        n, asked, counts = self.X.shape[0], kernel_rows(Q[rows]), np.empty(len(rows), np.int64)
-        over_rows(
-            search.scan_ball_counts, len(rows), self.n_jobs, self.rows, n, asked, radius, counts
-        )
-        sizes[rows] = counts
+        if self.kind == "kd_tree":
+            self._in_tree(trees.counts_in_tree, Q, float(radius), sizes)
+        else:
+            rows, asked = (self.rows, self.X.shape[0]), kernel_rows(Q)
+            over_rows(
+                search.scan_ball_counts, len(sizes), self.n_jobs, *rows, asked, radius, sizes
+            )
         return sizes

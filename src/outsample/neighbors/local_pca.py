@@ -28,7 +28,10 @@ def image_frames(
     """
     q, d = len(lengths), Y.shape[1]
     frames = Frames(np.empty((q, d, d)), np.empty((q, d)))
-    over_rows(kernels.image_frames, q, n_jobs, Y, near.indptr, near.indices, lengths, *frames)
+    few = np.diff(near.indptr) < d
+    for kernel, some in ((kernels.image_frames, ~few), (kernels.wide_frames, few)):
+        if some.any():
+            over_rows(kernel, q, n_jobs, Y, near.indptr, near.indices, lengths, *frames)
     return frames
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from outsample.neighbors.cuts import first_counts, without_self
+from outsample.neighbors.few_columns import FewColumns
 from outsample.neighbors.index import NeighborIndex
 from outsample.neighbors.ties import tied_sizes, with_ties
 from outsample.points import Points
@@ -25,7 +26,8 @@ class Neighborhoods:
     """Neighbourhoods of a batch of points.
 
     ``near`` are the neighbours whose images count, ``reach`` (q,) is where the next one begins:
-    the distance at which a taper ends. ``wide`` holds as many nearest as were asked for beside.
+    the distance at which a taper ends. ``wide`` holds as many nearest as were asked for beside;
+    ``few`` has these in fewer columns, where that pays.
     """
 
     near: Neighbors
@@ -34,6 +36,13 @@ class Neighborhoods:
     search: Search
     Q: Points
     held_out: np.ndarray | None
+    few: FewColumns | None = None
+
+    def narrowed(self, k: int) -> Neighborhoods:
+        """Return smaller neighbourhoods of the same points."""
+        near = self.search.narrowed(self.Q, self.wide, k, self.held_out)
+        near.few = self.few
+        return near
 
     @cached_property
     def framed(self) -> tuple[Neighbors, np.ndarray]:

@@ -121,11 +121,12 @@ class FittedBlend:
         self, Q: Points, near: Neighborhoods | None, weights: Weights | None = None
     ) -> np.ndarray:
         """Mean (q, d) of the places of the parts."""
-        return self._mean([part.place(Q, around) for part, around in self._around(near)])
+        return self._mean([part.place(Q, around) for part, around in self.around_parts(near)])
 
     def leave_out(self, rows: np.ndarray, near: Neighborhoods | None) -> np.ndarray:
         """Mean (s, d) of the places of training rows by the others."""
-        return self._mean([part.leave_out(rows, around) for part, around in self._around(near)])
+        parts = self.around_parts(near)
+        return self._mean([part.leave_out(rows, around) for part, around in parts])
 
     def weights(self, near: Neighborhoods) -> Weights:
         """Weights of all neighbours by the heaviest part, for the scores."""
@@ -140,7 +141,7 @@ class FittedBlend:
         }
         return {"shares": np.array(self.placer.shares), **found}
 
-    def _around(
+    def around_parts(
         self, near: Neighborhoods | None
     ) -> Iterator[tuple[FittedPlacer, Neighborhoods | None]]:
         """Parts with the neighbourhoods that each of them asks for."""
@@ -148,7 +149,7 @@ class FittedBlend:
         for part in self.parts:
             k, around = part.placer.n_neighbors, near
             if near is not None and k is not None and k != widest:
-                around = near.search.narrowed(near.Q, near.wide, k, near.held_out)
+                around = near.narrowed(k)
             yield part, around
 
     def _mean(self, places: list[np.ndarray]) -> np.ndarray:
@@ -167,6 +168,6 @@ def weights_of_parts(
     if not isinstance(fitted, FittedBlend):
         yield 1.0, near.near, fitted.weights(near)
         return
-    for share, (part, around) in zip(fitted.placer.shares, fitted._around(near), strict=True):
+    for share, (part, around) in zip(fitted.placer.shares, fitted.around_parts(near), strict=True):
         assert around is not None
         yield share, around.near, part.weights(around)

@@ -18,6 +18,7 @@ from outsample.placers.over_all import FACTORED_ROWS
 from outsample.placers.problem import WIDE
 from outsample.placers.protocol import Family, Placer, Weighting
 from outsample.placers.tangent import LocalTangent, SplitTangent, Tangent
+from outsample.placers.two_levels import TwoLevels
 from outsample.placers.weighting import FunctionOfDistance, GaussianDistance, InverseDistance
 
 NAMED: dict[str, Weighting] = {
@@ -131,10 +132,13 @@ def local_placers(
 def neighbor_losses(
     given: Given, shape: tuple[int, int, int], in_ball: bool
 ) -> list[NeighborLoss]:
-    """Losses of neighbour embeddings, for maps of two or three dimensions where all is open."""
+    """Losses of neighbour embeddings, for maps of two or three dimensions where all is open.
+
+    Many images repel by a field, which there is of the plane only.
+    """
     n, _, d = shape
     is_open = given[:2] == (None, None) and given.order in (None, 0) and given.loss is None
-    fits = 3 * NEIGHBOR_LOSS.n_neighbors < n <= FACTORED_ROWS and d <= 3
+    fits = 3 * NEIGHBOR_LOSS.n_neighbors < n and (d == 2 or (d <= 3 and n <= FACTORED_ROWS))
     return [NEIGHBOR_LOSS] if is_open and fits and not in_ball else []
 
 
@@ -143,6 +147,14 @@ def beside(best: Placer) -> list[Placer]:
     if best not in DIFFUSIONS:
         return []
     return [Diffusion(best.weighting.length * factor) for factor in BESIDE]
+
+
+def over_many(placer: Placer) -> Placer | None:
+    """Return what stands for a placer over all points where these are too many to be factored."""
+    if not isinstance(placer, GaussianProcess) or placer.weighting.covariance == "linear":
+        return None
+    settings = placer.weighting
+    return TwoLevels(settings.covariance, settings.length, settings.nugget)
 
 
 def _groups(given: Given, d: int, t: int, in_ball: bool) -> Iterator[Group]:

@@ -17,9 +17,15 @@ from outsample._parallel import over_rows
 from outsample._validation import check_number
 from outsample.kernel import affinity, spectral
 from outsample.neighbors.neighborhoods import Neighborhoods
-from outsample.placers.over_all import FittedOverAll, OverAll, inverse_diagonal, regular_factor
+from outsample.placers.over_all import (
+    FittedOverAll,
+    OverAll,
+    distances_in,
+    inverse_diagonal,
+    regular_factor,
+)
 from outsample.placers.protocol import Arrays
-from outsample.points import Points, kernel_rows, largest_entry
+from outsample.points import Points, kernel_rows
 from outsample.records import Weights
 
 if TYPE_CHECKING:
@@ -28,11 +34,6 @@ if TYPE_CHECKING:
 # Steps by which the ridge grows until double precision can factor the kernel.
 LEAST_RIDGE = 1e-13
 RIDGE_STEPS = (1.0, 1e2, 1e4, 1e6)
-
-# Distances below this have lost digits, too many for a kernel to be positive definite; they are
-# taken of points times a power of two.
-COARSE = 1e-290
-LIFT = 2.0**900
 
 
 @dataclass(frozen=True)
@@ -75,12 +76,7 @@ class Diffusion(OverAll):
         The densities stay as they are when a row is left out.
         """
         Y, unit = problem.Y, problem.unit * self.length or problem.unit
-        if unit > COARSE or largest_entry(problem.X) > 1 / COARSE / LIFT:
-            apart = problem.distances()
-            apart /= unit  # before it is squared
-        else:
-            apart = affinity.distances(problem.X * LIFT, n_jobs=problem.n_jobs)
-            apart /= unit * LIFT
+        apart = distances_in(problem, unit)  # before they are squared
         kernel = spectral.markov(affinity.gaussian_of(apart, 1.0, out=apart), alpha=1.0)
         center = Y.mean(axis=0)
         f, roots = Y - center, kernel.root_degrees[:, None]

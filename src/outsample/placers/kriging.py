@@ -8,6 +8,7 @@ points it is the extension by a Gaussian process (Barkan, Weill, Averbuch 2016).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,7 +22,13 @@ from outsample.kernel.units import unit_scale
 from outsample.neighbors.cuts import first_counts
 from outsample.neighbors.neighborhoods import Neighborhoods
 from outsample.placers import least_squares
-from outsample.placers.over_all import FittedOverAll, OverAll, inverse_diagonal, regular_factor
+from outsample.placers.over_all import (
+    FittedOverAll,
+    OverAll,
+    distances_in,
+    inverse_diagonal,
+    regular_factor,
+)
 from outsample.placers.problem import WIDE, local_units
 from outsample.placers.protocol import Arrays, Family
 from outsample.placers.weighting import power_weights
@@ -150,7 +157,10 @@ class GaussianProcess(OverAll):
         """Solve for the coefficients, and for what the others predict of the sample."""
         X, Y, settings = problem.X, problem.Y, self.weighting
         unit = problem.unit * settings.length or problem.unit
-        lower = self._factor(X / unit)
+        lower = covariance_factor(
+            lambda: _covariance_matrix(distances_in(problem, unit), settings.covariance),
+            settings.nugget, "use fewer n_neighbors",
+        )  # fmt: skip
         scale = unit_scale(Y)  # sums over all images must not overflow
         images = Y * scale
         center = images.mean(axis=0)
@@ -168,31 +178,31 @@ class GaussianProcess(OverAll):
             self, X, Y, problem.n_jobs, left_out, unit, mean, coefficients / scale
         )
 
-    def _factor(self, X: np.ndarray) -> np.ndarray:
-        """Cholesky factor of the covariance, with as much nugget as double precision needs."""
-        kind, nugget = self.weighting.covariance, self.weighting.nugget
-        lower = regular_factor(
-            lambda: _covariance_matrix(X, kind),
-            lambda least, corner: max(nugget, least * corner),
-            LEAST_NUGGETS,
-        )
-        if lower is None:
-            raise ValueError(
-                "the covariance of all training points cannot be factored; use fewer n_neighbors."
-            )
-        return lower
+
+def covariance_factor(
+    matrix: Callable[[], np.ndarray], nugget: float, advice: str
+) -> np.ndarray:
+    """Cholesky factor of a covariance, with as much nugget as double precision needs."""
+    lower = regular_factor(
+        matrix, lambda least, corner: max(nugget, least * corner), LEAST_NUGGETS
+    )
+    if lower is None:
+        raise ValueError(f"the covariance of all training points cannot be factored; {advice}.")
+    return lower
 
 
-def _covariance_matrix(X: np.ndarray, kind: str) -> np.ndarray:
-    """Covariance (n, n) of scaled points, in one array of that size."""
-    from scipy.spatial.distance import cdist
-
-    H = cdist(X, X)
+def _covariance_matrix(H: np.ndarray, kind: str) -> np.ndarray:
+    """Covariance (n, n) from distances in units of the length, in their place."""
     if kind == "linear":  # any constant above the largest distance makes it positive definite
         np.minimum(H, 1e150, out=H)
         np.subtract(2 * (H.max() or 1.0), H, out=H)
         return H
     np.minimum(H, 1e3, out=H)  # nothing is left beyond, and squares may overflow
+    return covariance_of(H, kind)
+
+
+def covariance_of(H: np.ndarray, kind: str) -> np.ndarray:
+    """Covariance at distances H, in length scales and not above 1e3, which it overwrites."""
     if kind == "gaussian":
         np.multiply(H, -H, out=H)
         np.exp(H, out=H)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -83,7 +83,13 @@ class FittedLocal:
 
     def leave_out(self, rows: np.ndarray, near: Neighborhoods | None) -> np.ndarray:
         """Coordinates (s, d) of training rows, by neighbourhoods without themselves."""
-        return self.place(self.X[rows], near)
+        assert near is not None
+        weights, few = self.weights(near), near.few
+        moved = None if few is None or weights.per_point else few.moved(near.near)
+        if few is None or moved is None:
+            return self.weighting.solve(self.placer, near.Q, near, weights)
+        among: Any = replace(self.weighting, X=few.X, Y=few.Y)  # type: ignore[type-var]
+        return among.solve(self.placer, few.Q, replace(near, near=moved), weights)
 
     def weights(self, near: Neighborhoods) -> Weights:
         """Weights of the neighbours."""

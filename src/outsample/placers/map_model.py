@@ -76,11 +76,16 @@ class MapModel(NamedTuple):
         k = self.fitted.placer.n_neighbors or min(len(self.judge.Y) - 1, UNIT_NEIGHBOR)
         return self.search.around(self.search.index.X[rows], k, rows)
 
-    def judged(self, X: Points, solved: Solved, dtype: np.dtype) -> Placement:
-        """How far to trust what `solve` found."""
+    def judged(
+        self, X: Points, solved: Solved, dtype: np.dtype, given: Neighborhoods | None = None
+    ) -> Placement:
+        """How far to trust what `solve` found; by ``given`` neighbours, if some images are not."""
         near, weights, coordinates = solved
-        closest = near.closest(SIZES[-1])
-        return self.judge.judge(X, near.near, closest, weights, coordinates, dtype, self.n_jobs)
+        given = given or near
+        closest = given.closest(SIZES[-1])
+        return self.judge.judge(
+            X, near.near, given.near, closest, weights, coordinates, dtype, self.n_jobs
+        )
 
 
 def learn(

@@ -16,7 +16,9 @@ from outsample._kernels import neighbor_loss as kernels
 from outsample._parallel import over_rows
 from outsample._validation import check_number
 from outsample.neighbors.neighborhoods import Neighborhoods
+from outsample.placers.over_all import FACTORED_ROWS
 from outsample.placers.protocol import Arrays, Family
+from outsample.placers.repulsion_field import NO_FIELD, RepulsionField, repulsion_field
 from outsample.placers.weighting import power_weights
 from outsample.points import Points
 from outsample.records import Weights
@@ -35,6 +37,8 @@ class NeighborLoss:
 
     p are Gaussian shares of its neighbours with a perplexity, ``w_j = 1 / (1 + |y - y_j|^2 / c^2)``
     over all images, Z the sum of w over all pairs of these. A training point keeps its image.
+    The sum over more than 8192 images of a plane map is read from a grid that is filled in `fit`
+    (`repulsion_field`); up to there, and in other dimensions, it is exact.
 
     Attributes
     ----------
@@ -82,8 +86,8 @@ class NeighborLoss:
         return Family(given=self)
 
     def effort(self, n: int, D: int) -> float:
-        """Pass over the training points some times."""
-        return 50 + 0.04 * n
+        """Pass over the training points some times, or read the field of many."""
+        return 50 + (0.04 * n if n <= FACTORED_ROWS else 0)
 
     def fit(self, problem: Problem, sample: np.ndarray) -> FittedNeighborLoss:
         """Learn the unit of the map, and how close all images are to each."""
@@ -91,9 +95,16 @@ class NeighborLoss:
         center = Y.mean(axis=0)
         unit = self.length * _image_unit(Y, problem.sample(UNIT_ROWS))
         Z = np.ascontiguousarray((Y - center) / unit)
+        field = repulsion_field(Z) if len(Y) > FACTORED_ROWS and Y.shape[1] == 2 else None
         crowd = np.empty(len(Y))
-        over_rows(kernels.closenesses, len(Y), problem.n_jobs, Z, crowd)
-        return FittedNeighborLoss(self, problem.X, Y, problem.n_jobs, Z, unit, crowd)
+        over_rows(kernels.closenesses, len(Y), problem.n_jobs, Z, *_grid(field), crowd)
+        return FittedNeighborLoss(self, problem.X, Y, problem.n_jobs, Z, unit, crowd, field)
+
+
+def _grid(field: RepulsionField | None) -> tuple[np.ndarray, float, np.ndarray]:
+    """Return what kernels take of the field."""
+    field = field or NO_FIELD
+    return field.corner, field.step, field.coefficients
 
 
 def _image_unit(Y: np.ndarray, rows: np.ndarray) -> float:
@@ -108,7 +119,10 @@ def _image_unit(Y: np.ndarray, rows: np.ndarray) -> float:
 
 @dataclass(frozen=True, eq=False)
 class FittedNeighborLoss:
-    """Images Z (n, d) in units of c around their mean, and their closeness to all others (n,)."""
+    """Images Z (n, d) in units of c around their mean, and their closeness to all others (n,).
+
+    The field is that of the closeness to all images, where these are many.
+    """
 
     placer: NeighborLoss
     X: Points
@@ -117,6 +131,7 @@ class FittedNeighborLoss:
     Z: np.ndarray
     unit: float
     crowd: np.ndarray
+    field: RepulsionField | None = None
 
     def place(
         self, Q: Points, near: Neighborhoods | None, weights: Weights | None = None
@@ -132,7 +147,7 @@ class FittedNeighborLoss:
         over_rows(
             kernels.solve_neighbor_loss, q, self.n_jobs, self.Z, self.Y, found.indptr,
             found.indices, found.distances, weights.sigma, own, self.crowd,
-            float(self.placer.perplexity), push, self.unit, coordinates,
+            float(self.placer.perplexity), push, self.unit, *_grid(self.field), coordinates,
         )  # fmt: skip
         return coordinates
 
@@ -146,4 +161,5 @@ class FittedNeighborLoss:
 
     def arrays(self) -> Arrays:
         """Length scale of the map, and how close the images are to one another."""
-        return {"unit": np.array(self.unit), "crowd": self.crowd}
+        learnt = {"unit": np.array(self.unit), "crowd": self.crowd}
+        return learnt if self.field is None else learnt | {"field": self.field.coefficients}

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.linalg import cho_factor, lapack, solve_triangular
 
+from outsample.kernel import affinity
 from outsample.neighbors.neighborhoods import Neighborhoods
 from outsample.placers.protocol import Family
 from outsample.placers.weighting import power_weights
-from outsample.points import Points
+from outsample.points import Points, largest_entry
 from outsample.records import Weights
 
-# Training sets up to this size are factored as a whole: the memory is its square.
+if TYPE_CHECKING:
+    from outsample.placers.problem import Part, Problem
+
+# Training sets up to this size are factored as a whole: the memory is its square. Beyond it there
+# are two levels.
 FACTORED_ROWS = 8192
+
+# Distances below this have lost digits, too many for a kernel to be positive definite; they are
+# taken of points times a power of two.
+COARSE = 1e-290
+LIFT = 2.0**900
 
 
 class OverAll:
@@ -58,6 +68,17 @@ class FittedOverAll:
     def weights(self, near: Neighborhoods) -> Weights:
         """Eq. 4.3, for the scores: the placer has no weights of its own."""
         return power_weights(near.near, 2.0, self.n_jobs)
+
+
+def distances_in(problem: Problem | Part, unit: float) -> np.ndarray:
+    """Distances (n, n) of all training points in a unit, in an array of the caller's own."""
+    if unit > COARSE or largest_entry(problem.X) > 1 / COARSE / LIFT:
+        apart = problem.distances()
+    else:
+        apart = affinity.distances(problem.X * LIFT, n_jobs=problem.n_jobs)
+        unit *= LIFT
+    apart /= unit
+    return apart
 
 
 def regular_factor(

@@ -7,10 +7,10 @@ from functools import cached_property
 import numpy as np
 
 from outsample.kernel import affinity
-from outsample.neighbors import local_pca
+from outsample.neighbors import few_columns, local_pca
 from outsample.neighbors.cuts import first_columns, first_rows, without_self
 from outsample.neighbors.neighborhoods import Neighborhoods, Search
-from outsample.points import Points
+from outsample.points import Points, map_size
 from outsample.records import Frames, Neighbors
 
 # Lengths are in units of the distance to this neighbour.
@@ -23,13 +23,16 @@ DIMENSION_ROWS = 150
 DIMENSION_NEIGHBORS = 16
 # A sample has no fewer rows, however large their balls are.
 LEAST_ROWS = 64
+# With many columns, the distances of all pairs of no more points than this are kept.
+KEPT_ROWS = 4096
 
 
 class Problem:
     """Points X (n, D), their images Y (n, d), and how neighbourhoods are found.
 
     ``curvature`` is the paper's c, None where it is to be estimated. ``widest`` is the largest
-    neighbourhood that will be asked for; who knows it sets it before the first search.
+    neighbourhood that will be asked for; who knows it sets it before the first search. ``shared``
+    tells that many placers will be tried on the same neighbourhoods.
     """
 
     def __init__(
@@ -38,9 +41,12 @@ class Problem:
         self.search, self.Y, self.curvature, self.n_jobs = search, Y, curvature, n_jobs
         self.X: Points = search.index.X
         self.widest = 1
+        self.shared = False
         self._rows = np.empty(0, dtype=np.int64)
         self._found: Neighbors | None = None
         self._others: Neighbors
+        self._Q: Points
+        self._few: few_columns.FewColumns | None = None
         self._all: Neighbors | None = None
 
     @property
@@ -53,8 +59,11 @@ class Problem:
 
         So many as asked for, or there are, or have balls that fit into memory.
         """
-        count = min(count, max(LEAST_ROWS, self._most_rows))
-        return np.random.default_rng(0).permutation(self.n)[:count]
+        return self._order[: min(count, max(LEAST_ROWS, self._most_rows))]
+
+    @cached_property
+    def _order(self) -> np.ndarray:
+        return np.random.default_rng(0).permutation(self.n)
 
     @cached_property
     def _most_rows(self) -> int:
@@ -62,11 +71,13 @@ class Problem:
 
     def left_out(self, rows: np.ndarray, k: int) -> Neighborhoods:
         """Neighbourhoods of training rows without themselves."""
-        Q = self.X[rows]
         if self.search.radius is not None:
-            return self.search.around(Q, k, rows)
+            return self.search.around(self.X[rows], k, rows)
         self._search(rows, k + 2)
-        return self.search.narrowed(Q, first_rows(self._others, len(rows)), k, rows)
+        others = first_rows(self._others, len(rows))
+        near = self.search.narrowed(self._Q[: len(rows)], others, k, rows)
+        near.few = self._few.first(len(rows)) if self._few else None
+        return near
 
     def nearest(self, rows: np.ndarray, k: int) -> Neighbors:
         """Return the k nearest of training rows, themselves included, or all there are."""
@@ -93,10 +104,15 @@ class Problem:
         found = self._found
         known = found is not None and np.array_equal(self._rows[: len(rows)], rows)
         if found is None or not known or len(found.indices) < len(self._rows) * min(width, self.n):
-            width = max(WIDE, self.widest, width - 2) + 2
-            self._rows = rows
-            self._found = found = self.search.nearest(self.X[rows], width)
+            # The judge looks at no fewer than the dimension does: one search for both.
+            least = WIDE if self.shared else DIMENSION_NEIGHBORS
+            width = max(least, self.widest, width - 2) + 2
+            self._rows, self._Q = rows, self.X[rows]
+            self._found = found = self.search.nearest(self._Q, width)
             self._others = without_self(found, rows)
+            self._few = None
+            if self.shared and self._kept_distances is not None:
+                self._few = few_columns.few_columns(self._kept_distances, self.Y, self._others)
         return first_rows(found, len(rows))
 
     @cached_property
@@ -114,19 +130,42 @@ class Problem:
 
     def part(self, rows: np.ndarray) -> Part:
         """Return the map on some of its points, with the unit of the whole."""
-        return Part(self.X[rows], self.Y[rows], self.unit, self.n_jobs)
+        kept = self._kept_distances
+        apart = None if kept is None else kept[np.ix_(rows, rows)]
+        return Part(self.X[rows], self.Y[rows], self.unit, self.n_jobs, apart)
 
     def distances(self) -> np.ndarray:
         """Distances (n, n) of all points, in an array that the caller may overwrite."""
+        if self._kept_distances is not None:
+            return self._kept_distances.copy()
         return affinity.distances(self.X, n_jobs=self.n_jobs)
+
+    @cached_property
+    def _kept_distances(self) -> np.ndarray | None:
+        """Distances (n, n) of points with many columns, found once."""
+        wide = isinstance(self.X, np.ndarray) and self.X.shape[1] >= affinity.MANY_COLUMNS
+        if not wide or self.n > KEPT_ROWS:
+            return None
+        return affinity.distances(self.X, n_jobs=self.n_jobs)
+
+    @cached_property
+    def size(self) -> float:
+        """Root mean square size of the map."""
+        return map_size(self.Y)
 
 
 class Part:
     """A part of a map, for placers over all points to be tried on; its distances are kept."""
 
-    def __init__(self, X: Points, Y: np.ndarray, unit: float, n_jobs: int | None) -> None:
-        self.X, self.Y, self.unit, self.n_jobs = X, Y, unit, n_jobs
-        self._apart: np.ndarray | None = None
+    def __init__(
+        self,
+        X: Points,
+        Y: np.ndarray,
+        unit: float,
+        n_jobs: int | None,
+        apart: np.ndarray | None = None,
+    ) -> None:
+        self.X, self.Y, self.unit, self.n_jobs, self._apart = X, Y, unit, n_jobs, apart
 
     def distances(self) -> np.ndarray:
         """Distances of all points, in an array that the caller may overwrite."""

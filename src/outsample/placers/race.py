@@ -6,7 +6,7 @@ ones go on to more rows, so that the cost is bounded whatever the size of the tr
 
 Placers over all points are factored once. They are tried on small sets, and where a smooth map asks
 for many neighbours; the best one on some of the rows is fitted to all, and judged on the rows on
-which the local placer was.
+which the local placer was. Where all are too many to be factored, landmarks stand for them.
 
 Where the weighting is open, the chosen placer is blended with a few of those that came far, if
 rows that did not choose the shares say that it pays (`shares`).
@@ -23,7 +23,7 @@ import numpy as np
 from outsample.neighbors import local_pca
 from outsample.placers import shares
 from outsample.placers.blend import Blend, FittedBlend
-from outsample.placers.candidates import Given, beside, local_placers, neighbor_losses
+from outsample.placers.candidates import Given, local_placers, neighbor_losses, over_many
 from outsample.placers.local import LocalPlacer
 from outsample.placers.over_all import FACTORED_ROWS
 from outsample.placers.problem import DIMENSION_ROWS, Problem
@@ -36,11 +36,11 @@ from outsample.placers.trials import (
     errors_of,
     leave_out,
     mean_error,
+    try_over_all,
     typical_error,
     width,
 )
 from outsample.placers.weighting import PLAIN_SIZES
-from outsample.points import map_size
 
 # Rows of each round, and how many candidates stay for the next one; before the last one, of five
 # there are so many by their own errors if they may be blended, and those that blend best with them.
@@ -62,8 +62,6 @@ WIDER = (120,)
 SAMPLE_ROWS = 2000
 # Training sets up to this size try a placer over all points even if the local one is narrow.
 ALWAYS_ROWS = 500
-# Rows on which the settings of a placer over all points are chosen.
-TRIAL_ROWS = 1000
 
 
 class Chosen(NamedTuple):
@@ -81,10 +79,13 @@ def choose(problem: Problem, given: Given) -> Chosen:
         problem.widest = family.given.n_neighbors or 1
         return _fit(problem, family.given, [])
     over_all = _over_all(problem, given)
-    if not family.weightings or (given.n_neighbors == n and over_all):
-        if n > FACTORED_ROWS:
+    is_whole = not family.weightings or bool(given.n_neighbors == n and over_all)
+    if n > FACTORED_ROWS:
+        over_all = tuple(placer for placer in over_all if over_many(placer) is not None)
+    if is_whole:
+        if not over_all:
             raise ValueError(
-                f"all {n} training points are asked for, but correlated errors and diffusions "
+                f"all {n} training points are asked for, but linear covariances and diffusions "
                 f"can take at most {FACTORED_ROWS} at once; give fewer n_neighbors."
             )
         return _choose_over_all(problem, over_all, family.is_open)
@@ -94,15 +95,15 @@ def choose(problem: Problem, given: Given) -> Chosen:
         return _fit(problem, placers[0], [])
     may_blend, shape = given.weighting is None, (*problem.X.shape, problem.Y.shape[1])
     dear = neighbor_losses(given, shape, problem.search.radius is not None)
+    problem.shared = len(placers) + len(dear) > 1
     trials, finalists = _race(problem, [*placers, *dear], given.n_neighbors is None, may_blend)
     chosen = local = _fit(problem, trials[0].placer, trials)
     is_smooth = local.fitted.placer.wants_more
-    most = FACTORED_ROWS if is_smooth else ALWAYS_ROWS
     settled = given.n_neighbors is not None or not family.is_open
-    if over_all and not settled and n <= most:
+    if over_all and not settled and (is_smooth or n <= ALWAYS_ROWS):
         whole = _choose_over_all(problem, over_all, True)
         finalists.append(Finalist(whole.trials[0], whole.left_out.coordinates, whole.fitted))
-        if _is_better(problem.Y, whole.left_out, local.left_out, is_smooth):
+        if _is_better(problem, whole.left_out, local.left_out, is_smooth):
             chosen = whole._replace(trials=[whole.trials[0], *trials, *whole.trials[1:]])
         else:
             chosen = local._replace(trials=[*trials, *whole.trials])
@@ -127,7 +128,7 @@ def _race(
         rows = problem.sample(n_rows)
         tried = [attempt(problem, placer, rows) for placer in placers]
         trials.update((one.trial.placer, one.trial) for one in tried)
-        promising = _promising(problem.Y, rows, tried)
+        promising = _promising(problem, rows, tried)
         worth = [one.trial for one in tried if not one.trial.placer.is_dear]
         worth += [one.trial for one in tried if one.trial.placer in promising]
         ranked = sorted(worth, key=_cost)
@@ -159,16 +160,16 @@ def _race(
     return [chosen, *(trial for trial in table if trial is not chosen)], finalists
 
 
-def _promising(Y: np.ndarray, rows: np.ndarray, tried: list[Finalist]) -> set[Placer]:
+def _promising(problem: Problem, rows: np.ndarray, tried: list[Finalist]) -> set[Placer]:
     """Placers that cost, but whose typical error is lower by far than that of the best other one.
 
     On torn maps a mean over few rows is that of the few points in a wrong shred.
     """
     best = min((one for one in tried if not one.trial.placer.is_dear), key=lambda one: one[0].error)
-    limit = typical_error(errors_of(Y, rows, [best])[0]) / DEAR
+    limit = typical_error(errors_of(problem, rows, [best])[0]) / DEAR
     return {
         one.trial.placer for one in tried
-        if one.trial.placer.is_dear and typical_error(errors_of(Y, rows, [one])[0]) < limit
+        if one.trial.placer.is_dear and typical_error(errors_of(problem, rows, [one])[0]) < limit
     }  # fmt: skip
 
 
@@ -182,7 +183,7 @@ def _partners(
 ) -> set[Placer]:
     """Placers that blend well with the best one, it among them."""
     placers = [one.trial.placer for one in finalists]
-    errors, efforts = errors_of(problem.Y, rows, finalists), _efforts(problem, placers)
+    errors, efforts = errors_of(problem, rows, finalists), _efforts(problem, placers)
     return {placers[at] for at in shares.team(errors, efforts, placers.index(best))}
 
 
@@ -200,7 +201,7 @@ def _blended(problem: Problem, chosen: Chosen, finalists: list[Finalist]) -> Cho
     """Blend the chosen placer with some of the finalists, if that pays."""
     begin = time.perf_counter()
     placers, rows = [one.trial.placer for one in finalists], problem.sample(ROUNDS[-1][0])
-    errors = errors_of(problem.Y, rows, finalists)
+    errors = errors_of(problem, rows, finalists)
     first = placers.index(chosen.fitted.placer)
     found = shares.mixture(errors, _efforts(problem, placers), first)
     if found is None:
@@ -240,39 +241,21 @@ def _over_all(problem: Problem, given: Given) -> tuple[Placer, ...]:
 def _choose_over_all(problem: Problem, placers: tuple[Placer, ...], is_open: bool) -> Chosen:
     """Choose among placers over all points on some rows, and fit the best one to all."""
     begin = time.perf_counter()
-    tried = _try_over_all(problem, placers) if is_open else []
+    tried = try_over_all(problem, placers) if is_open else []
     best = tried.pop(0).placer if is_open else placers[0]
-    chosen = _fit(problem, best, [])
+    many = over_many(best) if problem.n > FACTORED_ROWS else None
+    chosen = _fit(problem, many or best, [])
     if not is_open:
         return chosen
     seconds, left_out = time.perf_counter() - begin, chosen.left_out
-    trial = Trial(best, mean_error(problem.Y, left_out), seconds, len(left_out.rows))
+    error, best = mean_error(problem.Y, left_out, problem.size), chosen.fitted.placer
+    trial = Trial(best, error, seconds, len(left_out.rows))
     return chosen._replace(trials=[trial, *tried])
 
 
-def _try_over_all(problem: Problem, placers: tuple[Placer, ...]) -> list[Trial]:
-    """Leave-one-out of each placer on some rows, the typically best one first."""
-    # Fewer points lie farther apart; the length scale is that of the whole set all the same.
-    some = np.sort(problem.sample(TRIAL_ROWS))
-    part, everyone, size = problem.part(some), np.arange(len(some)), map_size(problem.Y)
-    typical: dict[Trial, float] = {}
-
-    def measure(placer: Placer) -> None:
-        begin = time.perf_counter()
-        errors = (placer.fit(part, everyone).leave_out(everyone, None) - part.Y) / size
-        seconds = time.perf_counter() - begin
-        error = float(np.linalg.norm(errors, axis=1).mean())
-        typical[Trial(placer, error, seconds, len(some))] = typical_error(errors)
-
-    for placer in placers:
-        measure(placer)
-    for placer in beside(min(typical, key=typical.__getitem__).placer):
-        measure(placer)
-    return sorted(typical, key=typical.__getitem__)
-
-
-def _is_better(Y: np.ndarray, whole: LeftOut, local: LeftOut, is_smooth: bool) -> bool:
+def _is_better(problem: Problem, whole: LeftOut, local: LeftOut, is_smooth: bool) -> bool:
     """Typically better; where the local placer does not tell of a smooth map, on average too."""
-    typical = [typical_error((o.coordinates - Y[o.rows]) / map_size(Y)) for o in (whole, local)]
-    on_average = is_smooth or mean_error(Y, whole) < mean_error(Y, local) - ROUNDING
+    Y, size = problem.Y, problem.size
+    typical = [typical_error((o.coordinates - Y[o.rows]) / size) for o in (whole, local)]
+    on_average = is_smooth or mean_error(Y, whole, size) < mean_error(Y, local, size) - ROUNDING
     return on_average and typical[0] < typical[1]

@@ -8,9 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from outsample.neighbors.neighborhoods import Neighborhoods
+from outsample.placers.candidates import beside
 from outsample.placers.problem import UNIT_NEIGHBOR, Problem
 from outsample.placers.protocol import FittedPlacer, Placer
 from outsample.points import map_size
+
+# Rows on which the settings of a placer over all points are chosen.
+TRIAL_ROWS = 1000
 
 
 class Trial(NamedTuple):
@@ -50,9 +54,9 @@ class Finalist(NamedTuple):
     fitted: FittedPlacer | None = None
 
 
-def mean_error(Y: np.ndarray, left_out: LeftOut) -> float:
-    """Mean leave-one-out error over the size of the map."""
-    errors = (left_out.coordinates - Y[left_out.rows]) / map_size(Y)
+def mean_error(Y: np.ndarray, left_out: LeftOut, size: float | None = None) -> float:
+    """Mean leave-one-out error over the size of the map, found if it is not known."""
+    errors = (left_out.coordinates - Y[left_out.rows]) / (size or map_size(Y))
     return float(np.sqrt((errors**2).sum(axis=1)).mean())
 
 
@@ -81,12 +85,36 @@ def attempt(problem: Problem, placer: Placer, rows: np.ndarray) -> Finalist:
     begin = time.perf_counter()
     _, left_out = leave_out(problem, placer, rows)
     seconds = time.perf_counter() - begin
-    trial = Trial(placer, mean_error(problem.Y, left_out), seconds, len(rows))
+    trial = Trial(placer, mean_error(problem.Y, left_out, problem.size), seconds, len(rows))
     return Finalist(trial, left_out.coordinates)
 
 
-def errors_of(Y: np.ndarray, rows: np.ndarray, finalists: list[Finalist]) -> np.ndarray:
+def errors_of(problem: Problem, rows: np.ndarray, finalists: list[Finalist]) -> np.ndarray:
     """Errors (J, s, d) over the size of the map, on as many rows as all finalists have."""
     count = min(len(one.coordinates) for one in finalists)
     found = np.array([one.coordinates[:count] for one in finalists])
-    return (found - Y[rows[:count]]) / map_size(Y)
+    return (found - problem.Y[rows[:count]]) / problem.size
+
+
+def try_over_all(problem: Problem, placers: tuple[Placer, ...]) -> list[Trial]:
+    """Leave-one-out of each placer on some rows, the typically best one first.
+
+    Fewer rows would choose otherwise: fewer points lie farther apart, and the length scale is that
+    of the whole set all the same.
+    """
+    some = np.sort(problem.sample(TRIAL_ROWS))
+    part, everyone = problem.part(some), np.arange(len(some))
+    typical: dict[Trial, float] = {}
+
+    def measure(placer: Placer) -> None:
+        begin = time.perf_counter()
+        errors = (placer.fit(part, everyone).leave_out(everyone, None) - part.Y) / problem.size
+        seconds = time.perf_counter() - begin
+        error = float(np.linalg.norm(errors, axis=1).mean())
+        typical[Trial(placer, error, seconds, len(some))] = typical_error(errors)
+
+    for placer in placers:
+        measure(placer)
+    for placer in beside(min(typical, key=typical.__getitem__).placer):
+        measure(placer)
+    return sorted(typical, key=typical.__getitem__)

@@ -7,6 +7,7 @@ Where there are more classes than safe colours, the classes are also labelled in
 
 from outsample.plots.dots import AreaGroup, area_chart, comparison, error_chart, ratio_chart
 from outsample.plots.placed_maps import error_map, hero, placed_map, placed_sphere
+from outsample.plots.targets import target_chart
 
 __all__ = [
     "AreaGroup",
@@ -18,4 +19,5 @@ __all__ = [
     "placed_map",
     "placed_sphere",
     "ratio_chart",
+    "target_chart",
 ]

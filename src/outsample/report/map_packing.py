@@ -55,6 +55,11 @@ class _Packing:
 
 def pack(data: MapData, about: dict[str, Any]) -> str:
     """Return the points of a page, and what else its script should know, as base64."""
+    return b64encode(packed(data, about)).decode("ascii")
+
+
+def packed(data: MapData, about: dict[str, Any]) -> bytes:
+    """Return the points of a page, and what else its script should know, as deflated bytes."""
     packing = _Packing()
     axes = data.names[:MOST_AXES]
     middle, half = _frame(data.training.coordinates[:, :MOST_AXES])
@@ -68,7 +73,7 @@ def pack(data: MapData, about: dict[str, Any]) -> str:
     }
     told = json.dumps(header, allow_nan=False).encode()
     body = b"".join([len(told).to_bytes(4, "little"), told, *packing.parts])
-    return b64encode(zlib.compress(body, 6)).decode("ascii")
+    return zlib.compress(body, 6)
 
 
 def shortened(words: str) -> str:

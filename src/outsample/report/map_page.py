@@ -20,7 +20,7 @@ from outsample.report.map_packing import pack
 from outsample.report.map_words import facts, lead, race_table, strangest_table
 from outsample.report.page import STYLE, facts_html, table_html, write_file
 
-SCRIPTS = "packing colours raster map lines choice hands card panel start".split()
+SCRIPTS = "packing colours raster map lines choice hands card legend panel start".split()
 
 
 def write_map_page(

@@ -229,6 +229,11 @@ def _times(apart: Any, unit: float) -> Any:
         return np.minimum(apart / unit, np.finfo(np.float64).max)
 
 
+def log_widths(known: TrainingScores, distances: Distances) -> np.ndarray:
+    """Logarithms (q,) of widths, in the unit of ``known.widths``."""
+    return _logs(distances.width, known.unit)
+
+
 def relative_distances(
     known: TrainingScores, distances: Distances, near: Neighbors
 ) -> tuple[np.ndarray, np.ndarray]:

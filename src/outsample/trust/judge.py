@@ -32,6 +32,7 @@ class Judge(NamedTuple):
         self,
         Q: Points,
         near: Neighbors,
+        certain: Neighbors,
         closest: Neighbors,
         weights: Weights,
         coordinates: np.ndarray,
@@ -40,14 +41,15 @@ class Judge(NamedTuple):
     ) -> Placement:
         """Return coordinates (q, d), as they are handed out, with their quality.
 
-        ``near`` are the neighbours that placed the points, ``closest`` those of the error bars.
+        ``near`` are the neighbours that placed the points, ``certain`` those of the certificates,
+        ``closest`` those of the error bars.
         """
         residual, dispersion = disagreement(self.Y, near, weights, coordinates, n_jobs)
         # The certificate and the bar speak of the coordinates as they are handed out.
         coordinates = coordinates.astype(dtype, copy=False)
         given_out = coordinates.astype(np.float64, copy=False)
         bars = self.error_bars.radii(lengths_around(self.Y, closest, given_out, n_jobs))
-        bound = certificates(self.Y, near, self.lipschitz, given_out, n_jobs)
+        bound = certificates(self.Y, certain, self.lipschitz, given_out, n_jobs)
         off_manifold = plane_distances(self.X, Q, near, self.manifold_dim, n_jobs)
         isolation = np.add.reduceat(near.distances, near.indptr[:-1]) / np.diff(near.indptr)
         return Placement(

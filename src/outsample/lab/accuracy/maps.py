@@ -114,17 +114,19 @@ def _sheet(name: str, folder: Path | None) -> Array:
 
 
 def _mnist(folder: Path | None) -> Array:
-    return _mnist_points(data_file(folder, MNIST_FILE))
+    return _kept_mnist(data_file(folder, MNIST_FILE))
 
 
 @lru_cache(maxsize=1)
-def _mnist_points(path: Path) -> Array:
-    """Random images, as 50 principal components; kept, for four maps want them."""
+def _kept_mnist(path: Path) -> Array:
+    return mnist_points(path, MNIST_ROWS)  # kept, for four maps want them
+
+
+def mnist_points(path: Path, n: int) -> Array:
+    """Return n random images, or all there are, as 50 principal components."""
     with np.load(path, allow_pickle=False) as file:
         images = file["X_train"]
-    chosen = np.random.default_rng(0).choice(
-        len(images), min(MNIST_ROWS, len(images)), replace=False
-    )
+    chosen = np.random.default_rng(0).choice(len(images), min(n, len(images)), replace=False)
     pixels = images[chosen].reshape(len(chosen), -1) / 255.0
     n_components = min(50, *pixels.shape)
     return np.asarray(PCA(n_components, random_state=0).fit_transform(pixels))

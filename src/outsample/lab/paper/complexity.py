@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outsample.lab.methods import paper_weights
-from outsample.lab.paper.sphere_orders import slope
+from outsample.lab.power_law import late_slope
 from outsample.lab.progress import Progress
 
 Array = NDArray[np.float64]
@@ -163,8 +163,7 @@ def _best(action: Callable[[], Any], repeats: int) -> float:
 
 
 def _growth(step: str, letter: str, values: Sequence[int], seconds: Array) -> Growth:
-    upper = min(len(values) // 2, len(values) - 2)  # a slope needs two
-    exponent = slope(np.array(values[upper:], dtype=np.float64), seconds[upper:])
+    exponent = late_slope(values, seconds)
     paper, paper_exponent = PAPER.get((step, letter), (None, None))
     return Growth(
         step, letter, list(values), seconds, exponent, paper, paper_exponent, OURS[step, letter]

@@ -16,6 +16,7 @@ from outsample.lab.datasets import Sphere, random_angles, sphere_map
 from outsample.lab.datasets import sphere as sphere_grid
 from outsample.lab.demo import sphere_table as sphere
 from outsample.lab.methods import TITLES, errors
+from outsample.lab.power_law import slope
 from outsample.lab.progress import Progress
 from outsample.trust.bounds import a_priori_bound
 
@@ -154,15 +155,6 @@ def convergence(grids: Sequence[int] = GRIDS, n_new: int = 100, n_seeds: int = 8
     corrected = [a_priori_bound("distance", LIPSCHITZ, radius, d=3) for radius in radii]
     curves = [_curve(order, data, steps, n_new, n_seeds) for order in (0, 1, 2)]
     return Convergence(list(grids), steps, curves, 3 * LIPSCHITZ * radii, np.array(corrected))
-
-
-def slope(steps: Array, values: Array) -> float:
-    """Return the exponent p of the power law ``values ~ steps^p``, by least squares on logarithms.
-
-    >>> round(slope(np.array([1.0, 2.0, 4.0]), np.array([3.0, 12.0, 48.0])), 6)
-    2.0
-    """
-    return float(np.polyfit(np.log(steps), np.log(values), 1)[0])
 
 
 def _curve(

@@ -4,7 +4,9 @@ const TITLES = { p_value: "p-value", abnormality: "abnormality", main_reason: "r
   n_neighbors: "neighbours" };
 const REASONS = { nearest_distance: "far from all training points",
   plane_distance: "off the surface that its neighbours lie on",
-  relative_distance: "far for how dense its neighbourhood is" };
+  relative_distance: "far for how dense its neighbourhood is",
+  residual: "its neighbours lie apart on the map, the near ones counting most",
+  dispersion: "its neighbours lie apart on the map, the far ones counting most" };
 
 function told(table, name) { return Object.hasOwn(table, name) ? table[name] : name; }
 
@@ -24,8 +26,8 @@ function naming(layer) {
 }
 
 class Card {
-  constructor(stage, said, data) {
-    Object.assign(this, { stage, said, data });
+  constructor(stage, said, data, nearest = Infinity) {
+    Object.assign(this, { stage, said, data, nearest });  // neighbours that are named
     this.box = element("div", "card", stage);
     this.box.hidden = true;
   }
@@ -54,9 +56,9 @@ class Card {
     }
     add("place", data.axes.map((_, axis) =>
       figure(data.middle[axis] + layer.coordinates[axis][i] * data.half[axis], 4)).join(" · "));
-    const near = view.neighborsOf(layer, i);
-    if (near.found.length) {
-      add(near.known ? "nearest" : "nearest on the map", near.found.map(({ row, far }) => {
+    const near = view.neighborsOf(layer, i), named = near.found.slice(0, this.nearest);
+    if (named.length) {
+      add(near.known ? "nearest" : "nearest on the map", named.map(({ row, far }) => {
         const label = data.training.label ? " · " + data.training.label.raw(row) : "";
         const apart = Number.isNaN(far) ? "" : " at " + figure(far);
         return nameOf(data, data.training, row).slice(0, 22) + label + apart;

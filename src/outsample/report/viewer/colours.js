@@ -38,18 +38,18 @@ function css(colour) { return `rgb(${colour.join(" ")})`; }
 // How numbers become shares of the scale: p-values by their logarithm, the small ones hot.
 function scaleOf(column) {
   const values = column.data, n = values.length, step = Math.max(1, Math.floor(n / 20000));
-  const known = [];
+  const some = [];
   let least = Infinity;
   for (let i = 0; i < n; i++) {
     if (values[i] < least) least = values[i];
-    if (i % step === 0 && Number.isFinite(values[i])) known.push(values[i]);
+    if (i % step === 0 && Number.isFinite(values[i])) some.push(values[i]);
   }
-  known.sort((a, b) => a - b);
   if (column.name === "p_value") {
     const low = Math.log10(Math.min(0.01, Math.max(least, 1e-6)));
     return { share: (v) => Math.log10(v) / low, value: (s) => 10 ** (s * low), log: true,
       low: 1, high: 10 ** low, ends: [false, false] };
   }
+  const known = Float64Array.from(some).sort();
   let low = known[Math.floor(0.01 * known.length)] ?? 0;
   let high = known[Math.ceil(0.99 * known.length) - 1] ?? 1;
   if (!(high > low)) high = low + (Math.abs(low) || 1);

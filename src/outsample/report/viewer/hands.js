@@ -12,7 +12,7 @@ function handle(view, choice, next) {
     top.setPointerCapture(event.pointerId);
     fingers.set(event.pointerId, place(event));
     moved = 0;
-    const starts = fingers.size === 1 && (view.selecting || event.shiftKey);
+    const starts = choice.inside && fingers.size === 1 && (view.selecting || event.shiftKey);
     view.lasso = starts ? [view.fromScreen(...place(event))] : null;
   });
   top.addEventListener("pointermove", (event) => {

@@ -158,9 +158,9 @@ class MapView {
     this.line = paper ? "#e2e5e9" : colour("--line");
     this.ground = rgb(paper ? "#ffffff" : colour("--card"));
     this.groundPixel = packedColour(this.ground);
-    const tables = colourTable(this.theme, this.ground);
+    this.tables = colourTable(this.theme, this.ground);
     for (const layer of this.layers) {
-      if (layer.paint) layer.colours = tables[layer.paint.kind];
+      if (layer.paint) layer.colours = this.tables[layer.paint.kind];
     }
     this.later(true);
   }
@@ -206,20 +206,27 @@ class MapView {
   }
 
   drawPoints() {
+    const at = this.begin();
+    for (const state of [2, 1]) {  // what is not selected lies below
+      for (const layer of this.layers) this.drawLayer(layer, state, at);
+    }
+    this.raster.show(this.printing);
+  }
+
+  // Empties the picture, and tells where points are in it.
+  begin() {
     const { dense, raster } = this, per = this.perUnit * dense;
     const W = Math.round(this.wide * dense), H = Math.round(this.high * dense);
     raster.resize(W, H, Math.ceil(34 * dense));
     raster.clear(this.groundPixel);
-    const at = { atX: W / 2 - this.middle[0] * per, perX: per,
+    return { atX: W / 2 - this.middle[0] * per, perX: per,
       atY: H / 2 + this.middle[1] * per, perY: -per };
-    for (const state of [2, 1]) {  // what is not selected lies below
-      for (const layer of this.layers) {
-        const radius = this.radius(layer), rim = layer.kind === "new" && radius > 2 * dense;
-        layer.laid = layer.laid || laidOut(layer);
-        raster.draw(layer.laid, layer.colours, state, at, radius, rim ? dense : 0, this.groundPixel);
-      }
-    }
-    raster.show(this.printing);
+  }
+
+  drawLayer(layer, state, at) {
+    const { dense } = this, radius = this.radius(layer), rim = layer.kind === "new" && radius > 2 * dense;
+    layer.laid = layer.laid || laidOut(layer);
+    this.raster.draw(layer.laid, layer.colours, state, at, radius, rim ? dense : 0, this.groundPixel);
   }
 
   drawLines() {

@@ -1,10 +1,14 @@
-// Unpacks the points: base64, deflated; numbers have their first bytes together, then the second.
+// Unpacks the points: base64 or bytes, deflated; numbers have their first bytes together, then the second.
 const ARRAYS = { u1: Uint8Array, u2: Uint16Array, i4: Int32Array, f4: Float32Array,
   f8: Float64Array };
 
 async function unpacked(text) {
   const letters = atob(text.trim()), packed = new Uint8Array(letters.length);
   for (let i = 0; i < letters.length; i++) packed[i] = letters.charCodeAt(i);
+  return unpackedBytes(packed);
+}
+
+async function unpackedBytes(packed) {
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
   const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
   const told = new DataView(bytes.buffer).getUint32(0, true);
@@ -77,6 +81,8 @@ function figure(value, digits = 3) {
 function grouped(whole) {
   return String(whole).replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
 }
+
+const byId = (id) => document.getElementById(id);
 
 function element(name, role, parent, words) {
   const made = document.createElement(name);

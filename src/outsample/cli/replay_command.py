@@ -1,0 +1,67 @@
+"""`outsample replay`: rows as they happened, into a running service."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from outsample.cli import options
+from outsample.cli.exit_codes import BAD_USE, Failure, plain_errors, reading
+from outsample.cli.showing import row_progress, show_json
+
+
+@click.command(
+    short_help="Feed rows into a running service.",
+    epilog=options.example(
+        "outsample replay --day 1998-07-22 --speed 600",
+        "outsample replay sensors.csv --time taken_at --speed 60",
+    ),
+)
+@click.argument("file", required=False, type=click.Path())
+@click.option("--url", default="http://127.0.0.1:8000", show_default=True, help="The service.")
+@click.option("--time", "time_column", metavar="COLUMN", help="Column of FILE with the times.")
+@click.option(
+    "--day", default="1998-07-22", show_default=True,
+    help="Day of network traffic to replay, where no FILE is given.",
+)  # fmt: skip
+@click.option(
+    "--speed", default=60.0, show_default=True, type=click.FloatRange(0),
+    help="How many times faster than it happened; 0 is as fast as it is answered.",
+)  # fmt: skip
+@click.option("--no-learn", is_flag=True, help="Only place the rows; nothing is learned of them.")
+@options.data_option("darpa98/")
+@options.as_json("Print one JSON document about the run.")
+def replay(file: str | None, time_column: str | None, **given: Any) -> None:
+    """Send rows to a service as they happened: those of FILE, or a day of network traffic.
+
+    The service has to be running (outsample serve). FILE has a column of times, as dates and times
+    or seconds, and the model's features by name. Where there are no recordings of traffic, a day
+    that was made up is replayed. The token of the service is taken from OUTSAMPLE_TOKEN.
+    """
+    with plain_errors():
+        if (file is None) != (time_column is None):
+            raise Failure("FILE and --time COLUMN go together", BAD_USE)
+        from outsample.lab.environment import data_folder
+        from outsample.lab.stream.feeding import Client, ServiceError, feed
+        from outsample.lab.stream.recordings import table_recording, traffic_recording
+
+        try:
+            client = Client(given["url"], os.environ.get("OUTSAMPLE_TOKEN"))
+            about = client.get("/model")
+            with reading():
+                if file is not None and time_column is not None:
+                    recording = table_recording(file, time_column, about)
+                else:
+                    recording = traffic_recording(data_folder(given["data"]), given["day"])
+            path = "/place" if given["no_learn"] else "/learn"
+            with row_progress(len(recording.X), silent=given["as_json"]) as tell:
+                fed = feed(client, recording, given["speed"], path, lambda rows: tell(rows, rows))
+        except ServiceError as error:
+            raise Failure(str(error)) from error
+        if given["as_json"]:
+            show_json(fed._asdict())
+        else:
+            words = f"Sent {fed.n_rows:,} rows in {fed.seconds:.1f} s; {fed.n_strange} are strange."
+            click.echo(words)

@@ -1,0 +1,126 @@
+"""Rows sent to a running service as they happened, only faster."""
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import numpy as np
+from numpy.typing import NDArray
+
+# A service that is busy is asked again so many times.
+TRIES = 20
+TIMEOUT = 60.0
+# Rows that are due within this time, in seconds, are sent together, up to so many.
+TOGETHER = 0.05
+MOST_ROWS = 1000
+
+
+class ServiceError(RuntimeError):
+    """A service that cannot be reached, or that refuses what is sent."""
+
+
+class Recording(NamedTuple):
+    """Rows in the order of their times."""
+
+    columns: list[str] | None  # Names of the columns; None for the model's own order
+    X: NDArray[np.float64]  # shape (q, D)
+    seconds: NDArray[np.float64]  # When each happened, from the first one on, shape (q,)
+
+
+class Fed(NamedTuple):
+    """What became of the rows."""
+
+    n_rows: int
+    n_strange: int  # With a p-value up to the service's alpha
+    seconds: float
+
+
+class Client:
+    """A connection to a service, with the token of its requests, if it wants one."""
+
+    def __init__(self, url: str, token: str | None = None) -> None:
+        parts = urlsplit(url if "//" in url else f"http://{url}")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ServiceError(f"{url!r} is no address of a service, as http://127.0.0.1:8000 is")
+        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        self.url, self.prefix = url, parts.path.rstrip("/")
+        self.connection: Any = kind(parts.hostname, parts.port, timeout=TIMEOUT)
+        self.headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if token:
+            self.headers["Authorization"] = f"Bearer {token}"
+
+    def get(self, path: str) -> Any:
+        """Return what the service tells at a path."""
+        return self._asked("GET", path, None)
+
+    def post(self, path: str, told: Any) -> Any:
+        """Send something, again after a while if the service is busy."""
+        return self._asked("POST", path, json.dumps(told))
+
+    def _asked(self, method: str, path: str, body: str | None) -> Any:
+        for last in [False] * (TRIES - 1) + [True]:
+            status, headers, answer = self._once(method, path, body)
+            if status == 200:
+                return json.loads(answer)
+            if status not in (429, 503) or last:
+                raise ServiceError(f"{self.url}{path} answers {status}: {_reason(answer)}")
+            time.sleep(min(float(headers.get("Retry-After") or 1), 10.0))
+        raise AssertionError("never reached")
+
+    def _once(self, method: str, path: str, body: str | None) -> tuple[int, Any, bytes]:
+        for fresh in (False, True):  # a connection that was kept may have been closed meanwhile
+            try:
+                self.connection.request(method, self.prefix + path, body, self.headers)
+                answer = self.connection.getresponse()
+                return answer.status, answer.headers, answer.read()
+            except (OSError, HTTPException) as error:
+                self.connection.close()
+                if fresh or isinstance(error, ConnectionRefusedError):
+                    raise ServiceError(
+                        f"no service answers at {self.url} ({error}); "
+                        "start one with: outsample serve MODEL"
+                    ) from error
+        raise AssertionError("never reached")
+
+
+def feed(
+    client: Client, recording: Recording, speed: float, path: str, on_rows: Callable[[int], None]
+) -> Fed:
+    """Send rows ``speed`` times as fast as they happened, or as fast as they are answered for 0."""
+    alpha = float(client.get("/model").get("alpha", 0.01))
+    begin, strange = time.monotonic(), 0
+    for rows in due_rows(recording.seconds, speed):
+        if speed:
+            time.sleep(max(0.0, begin + recording.seconds[rows.start] / speed - time.monotonic()))
+        told: dict[str, Any] = {"rows": recording.X[rows].tolist()}
+        if recording.columns is not None:
+            told["columns"] = recording.columns
+        p_values = client.post(path, told).get("p_value") or ()
+        strange += sum(p is not None and p <= alpha for p in p_values)
+        on_rows(rows.stop)
+    return Fed(len(recording.X), strange, time.monotonic() - begin)
+
+
+def due_rows(seconds: NDArray[np.float64], speed: float) -> Iterator[slice]:
+    """Yield rows that are sent together.
+
+    >>> list(due_rows(np.array([0.0, 1.0, 60.0, 61.0]), 60.0))
+    [slice(0, 2, None), slice(2, 4, None)]
+    """
+    at, together = 0, TOGETHER * speed if speed else math.inf
+    while at < len(seconds):
+        end = int(np.searchsorted(seconds, seconds[at] + together, side="right"))
+        end = min(max(end, at + 1), at + MOST_ROWS)
+        yield slice(at, end)
+        at = end
+
+
+def _reason(answer: bytes) -> str:
+    try:
+        return str(json.loads(answer)["reason"])
+    except (ValueError, KeyError, TypeError):
+        return answer[:200].decode("utf-8", "replace") or "nothing"

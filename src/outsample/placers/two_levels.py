@@ -1,0 +1,245 @@
+"""A Gaussian process of many points at two levels: landmarks, and kriging of what they leave.
+
+A process over n points takes n^3 operations and n^2 numbers. Its smooth part is spanned by the
+covariances with m of the points, the landmarks (Quinonero-Candela and Rasmussen 2005), fitted to
+all n by least squares: n m^2 operations, m^2 numbers. What the landmarks cannot express is left to
+the neighbours of a query, by kriging of the residuals with a shorter length, which also gives the
+training points their images back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from outsample._kernels import landmarks as kernels
+from outsample._parallel import over_rows
+from outsample._validation import check_choice, check_number
+from outsample.kernel.units import exact_mean, unit_scale
+from outsample.neighbors.neighborhoods import Neighborhoods
+from outsample.placers.kriging import KINDS, Correlated, FittedKriging
+from outsample.placers.landmarks import LEAST_FREEDOM, Landmarks
+from outsample.placers.protocol import Arrays, Family
+from outsample.placers.weighting import power_weights
+from outsample.points import Points, kernel_rows
+from outsample.records import Neighbors, Weights
+
+if TYPE_CHECKING:
+    from outsample.placers.problem import Problem
+
+# Landmarks, as many as 32,000 points allow in a minute, and neighbours.
+LANDMARKS = 3072
+NEIGHBORS = 120
+# Lengths of the residuals, over that of the process, among which left-out rows choose, and how many
+# of these; their covariance and noise.
+SHORTER = (0.25, 0.5, 1.0, 2.0)
+CHOOSING_ROWS = 500
+RESIDUAL = Correlated("matern52", 1.0, 1e-6)
+# Left-out rows whose neighbours are held at once.
+BLOCK_LEFT_OUT = 64
+
+
+@dataclass(frozen=True)
+class TwoLevels:
+    """A Gaussian process on landmarks, and kriging of what it leaves.
+
+    ``f(x) = sum_j c(|x - z_j|) a_j + r(x)``: z are landmarks among the training points, a fitted to
+    all of them by least squares, r the kriging of the residuals of the neighbours of x. What
+    `PCAExtension` takes for a process over more points than can be factored.
+
+    Attributes
+    ----------
+    covariance : {"matern52", "gaussian"}
+        Smoothness of the map, as in `Correlated`.
+    length : float
+        Length scale, in units of the typical distance to the 15th neighbour.
+    nugget : float
+        Variance of independent noise in the images, relative to the covariance.
+    shorter : float or None
+        Length scale of the residuals over that of the process, in units of the query's own distance
+        to its 15th neighbour; None chooses it by leave-one-out.
+    n_landmarks, n_neighbors : int
+        How many of each, at most.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from outsample import PCAExtension
+    >>> from outsample.placers.two_levels import TwoLevels
+    >>> X = np.random.default_rng(0).random((400, 2))
+    >>> smooth = TwoLevels("matern52", 8.0, n_landmarks=50, n_neighbors=30)
+    >>> extension = PCAExtension(weighting=smooth).fit(X, np.sin(3 * X))
+    >>> bool(extension.loo_error_ < 1e-3)
+    True
+    """
+
+    covariance: str = "matern52"
+    length: float = 4.0
+    nugget: float = 1e-8
+    shorter: float | None = None
+    n_landmarks: int = LANDMARKS
+    n_neighbors: int = NEIGHBORS
+
+    order: ClassVar[int] = 0
+    loss: ClassVar[str] = "squared"
+    tangent_dim: ClassVar[int] = 1
+    wants_more: ClassVar[bool] = False
+    is_dear: ClassVar[bool] = False
+
+    def __str__(self) -> str:
+        sizes = f"{self.n_landmarks} landmarks, {self.n_neighbors} neighbours"
+        name = f"TwoLevels({self.covariance!r}, length={self.length:.3g})"
+        return f"{name}, {sizes}"
+
+    @property
+    def weighting(self) -> TwoLevels:
+        """What `PCAExtension` takes as ``weighting`` to get this placer."""
+        return self
+
+    def check(self) -> None:
+        """Refuse parameters outside their range."""
+        check_choice("weighting.covariance", self.covariance, ["matern52", "gaussian"])
+        check_number("weighting.length", self.length, 0, np.inf, open_below=True)
+        check_number("weighting.nugget", self.nugget, 0, np.inf)
+        if self.shorter is not None:
+            check_number("weighting.shorter", self.shorter, 0, np.inf, open_below=True)
+        check_number("weighting.n_landmarks", self.n_landmarks, 1, np.inf, whole=True)
+        check_number("weighting.n_neighbors", self.n_neighbors, 1, np.inf, whole=True)
+
+    def family(self) -> Family:
+        """Return itself."""
+        return Family(given=self)
+
+    def effort(self, n: int, D: int) -> float:
+        """Pass over the landmarks, and krige."""
+        return 0.0008 * min(n, self.n_landmarks) * (D + 10) + RESIDUAL.effort(self.n_neighbors)
+
+    def fit(self, problem: Problem, sample: np.ndarray) -> FittedTwoLevels:
+        """Fit the landmarks to all points, and tell what the others predict of the sample.
+
+        Exactly: a point taken out of least squares changes the residuals of its neighbours by its
+        own, times their common leverage, and does not count among the neighbours. Landmarks stay,
+        as basis functions; they are the last rows of the permutation whose first are the sample.
+        """
+        X, Y = problem.X, problem.Y
+        scale = unit_scale(Y)  # sums over all images must not overflow
+        images = Y * scale
+        center = exact_mean(images)
+        images -= center
+        landmarks = np.sort(problem.sample(len(Y))[-self.n_landmarks :])
+        unit = problem.unit * self.length or problem.unit
+        level = Landmarks(self.covariance, self.nugget, X, landmarks, unit, problem.n_jobs)
+        solved = level.solve(images)
+        near = problem.left_out(sample, self.n_neighbors)
+        owners = np.repeat(np.arange(len(sample)), np.diff(near.near.indptr))
+        own, shared, residuals = level.leverages(solved, images, sample, owners, near.near.indices)
+        gain = residuals[sample] / np.maximum(1 - own, LEAST_FREEDOM)[:, None]
+        changed = residuals[near.near.indices] + shared[:, None] * gain[owners]
+        base = images[sample] - gain
+        fitted = FittedTwoLevels(
+            self, X, Y, problem.n_jobs, base, unit, center, scale, landmarks,
+            solved.coefficients, residuals,
+        )  # fmt: skip
+        if self.shorter is None:
+            fitted = fitted.chosen(near, changed, images[sample])
+        placed = base + fitted.residuals_left_out(near, changed, len(sample))
+        return replace(fitted, left_out=(center + placed) / scale)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedTwoLevels:
+    """Both levels: ``coefficients`` (m, d) of the ``landmarks``, ``residuals`` (n, d) of all rows.
+
+    Both are of the images times ``scale``, less ``center``.
+    """
+
+    placer: TwoLevels
+    X: Points
+    Y: np.ndarray
+    n_jobs: int | None
+    left_out: np.ndarray
+    unit: float
+    center: np.ndarray
+    scale: float
+    landmarks: np.ndarray
+    coefficients: np.ndarray
+    residuals: np.ndarray
+
+    def place(
+        self, Q: Points, near: Neighborhoods | None, weights: Weights | None = None
+    ) -> np.ndarray:
+        """Values (q, d) of both levels at the queries; training points keep their images."""
+        assert near is not None
+        if weights is None:
+            weights = self.weights(near)
+        q, found = Q.shape[0], near.near
+        values = np.empty((q, self.Y.shape[1]))
+        over_rows(
+            kernels.predict_landmarks, q, self.n_jobs, kernel_rows(self.X), self.landmarks,
+            kernel_rows(Q), self.unit, KINDS[self.placer.covariance], self.coefficients, values,
+        )  # fmt: skip
+        values += self._kriging(self.X, self.residuals).solve(self.placer, Q, near, weights)
+        coordinates = (self.center + values) / self.scale
+        over_rows(
+            kernels.place_known, q, self.n_jobs, self.Y, found.indptr, found.indices,
+            weights.sigma, coordinates,
+        )  # fmt: skip
+        return coordinates
+
+    def leave_out(self, rows: np.ndarray, near: Neighborhoods | None) -> np.ndarray:
+        """Coordinates of the sample that was given to ``fit``."""
+        return self.left_out
+
+    def weights(self, near: Neighborhoods) -> Weights:
+        """Eq. 4.3, for the scores; it also tells which neighbours coincide with a query."""
+        return power_weights(near.near, 2.0, self.n_jobs)
+
+    def arrays(self) -> Arrays:
+        """Length scale, center and scale, landmarks, their coefficients, and residuals."""
+        return {
+            "unit": np.array(self.unit),
+            "center": self.center,
+            "scale": np.array(self.scale),
+            "landmarks": self.landmarks,
+            "coefficients": self.coefficients,
+            "residuals": self.residuals,
+        }
+
+    def chosen(
+        self, near: Neighborhoods, changed: np.ndarray, images: np.ndarray
+    ) -> FittedTwoLevels:
+        """Choose the length of the residuals on some left-out rows, whose images are given."""
+        some = min(CHOOSING_ROWS, len(images))
+        tried = [replace(self, placer=replace(self.placer, shorter=one)) for one in SHORTER]
+        missing = images[:some] - self.left_out[:some]
+        errors = [
+            # The mean root, as placers over all points compare by (`trials.typical_error`).
+            np.sqrt(np.linalg.norm(one - missing, axis=1)).mean()
+            for one in (one.residuals_left_out(near, changed, some) for one in tried)
+        ]
+        return tried[int(np.argmin(errors))]
+
+    def residuals_left_out(
+        self, near: Neighborhoods, changed: np.ndarray, count: int
+    ) -> np.ndarray:
+        """Kriging (count, d) of the first left-out rows by the changed residuals of neighbours."""
+        found, placed = near.near, np.empty((count, self.Y.shape[1]))
+        for start in range(0, count, BLOCK_LEFT_OUT):
+            stop = min(start + BLOCK_LEFT_OUT, count)
+            first, last = found.indptr[start], found.indptr[stop]
+            some = Neighbors(
+                found.indptr[start : stop + 1] - first, np.arange(last - first),
+                found.distances[first:last], found.inside[start:stop],
+            )  # fmt: skip
+            part = replace(near, near=some)
+            kriging = self._kriging(self.X[found.indices[first:last]], changed[first:last])
+            placed[start:stop] = kriging.solve(
+                self.placer, near.Q[start:stop], part, self.weights(part)
+            )
+        return placed
+
+    def _kriging(self, X: Points, residuals: np.ndarray) -> FittedKriging:
+        length = self.placer.length * (self.placer.shorter or 1.0)
+        return FittedKriging(X, residuals, self.n_jobs, replace(RESIDUAL, length=length))

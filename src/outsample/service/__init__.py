@@ -1,0 +1,1 @@
+"""A model as a web service: places rows, learns them if asked, and shows them arrive."""

@@ -1,0 +1,112 @@
+"""The service as a process: it listens, and finishes what is under way when told to end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from outsample.service.app import create_app
+from outsample.service.gate import ABORT
+from outsample.service.service import Service
+
+KEEP_ALIVE_SECONDS = 30
+
+
+class ListenError(RuntimeError):
+    """The address is taken, or not of this machine."""
+
+
+class Connection(HttpToolsProtocol):
+    """A connection that is closed if a request's head does not come in time."""
+
+    head_seconds = 10.0
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        self._stop()
+        super().connection_lost(exc)
+
+    def on_message_begin(self) -> None:
+        """Wait for the rest of the head."""
+        super().on_message_begin()
+        self._await_head()
+
+    def on_headers_complete(self) -> None:
+        """Let the application end the connection at once."""
+        self._stop()
+        super().on_headers_complete()
+        self.scope["extensions"] = {ABORT: {"now": self.transport.abort}}
+
+    def _await_head(self) -> None:
+        self._stop()
+        self._timer = self.loop.call_later(self.head_seconds, self.transport.abort)
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class Server(uvicorn.Server):
+    """Tells the service that it ends, so that event streams do."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self.service = service
+
+    async def startup(self, sockets: Any = None) -> None:
+        """Begin to listen, and tell where."""
+        await super().startup(sockets)
+        if self.started and self.service.log is not None:
+            host, port = self.servers[0].sockets[0].getsockname()[:2]
+            name = f"[{host}]" if ":" in host else host
+            self.service.log.add(listening=f"http://{name}:{port}")
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """Begin to end; requests under way are finished."""
+        super().handle_exit(sig, frame)
+        loop = self.service.ring.loop
+        if loop is not None:
+            loop.call_soon_threadsafe(self.service.begin_ending)
+
+
+def run(service: Service, host: str, port: int) -> None:
+    """Serve until the process is told to end."""
+    limits = service.limits
+    config = uvicorn.Config(
+        create_app(service), host=host, port=port, http=Connection, ws="none", log_config=None,
+        access_log=False, server_header=False, proxy_headers=False, lifespan="on",
+        timeout_keep_alive=KEEP_ALIVE_SECONDS, timeout_graceful_shutdown=int(limits.seconds) + 5,
+        limit_concurrency=8 * (limits.concurrent + limits.listeners),
+    )  # fmt: skip
+    server = Server(config, service)
+    logger = logging.getLogger("uvicorn")
+    logger.handlers, logger.propagate = [_Lines(service)], False
+    try:
+        server.run()
+    except SystemExit:
+        pass  # of uvicorn, which could not listen
+    if not server.started:
+        raise ListenError(f"cannot listen at {host}:{port}: is the port in use?")
+
+
+class _Lines(logging.Handler):
+    """What the server itself has to say, as lines of the service's log."""
+
+    def __init__(self, service: Service) -> None:
+        super().__init__(logging.WARNING)
+        self.service = service
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self.service.log is not None:
+            self.service.log.add(level=record.levelname.lower(), message=self.format(record))

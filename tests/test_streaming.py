@@ -1,0 +1,379 @@
+"""A stream: the batch model of the same points, its calibration, its memory, its threads."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from outsample import (
+    Blend,
+    Correlated,
+    InverseDistance,
+    NeighborLoss,
+    NoveltyDetector,
+    PCAExtension,
+    StreamingExtension,
+)
+from outsample.estimators.stream_memory import LEAVING
+from outsample.neighbors import learned as learned_rows
+from outsample.neighbors.index import NeighborIndex
+from outsample.neighbors.learned import LearnedIndex, learned_index
+from outsample.placers.growth import grown
+from outsample.placers.local import LocalPlacer
+from outsample.placers.map_model import MapModel
+from outsample.points import in_metric
+from outsample.records import Frames
+from outsample.trust import recent
+
+PAPER = {"order": 0, "loss": "squared"}
+BLEND = Blend(
+    (
+        LocalPlacer(InverseDistance(4.0), 5, 0, "absolute", 1),
+        LocalPlacer(Correlated("matern52", 2.0, 1e-6), 9, 0, "squared", 1),
+    ),
+    (0.625, 0.375),
+)
+WAYS = {
+    "distance": PCAExtension(weighting="distance", n_neighbors=7, **PAPER),
+    "brute": PCAExtension(weighting="tangent", n_neighbors=7, index="brute", **PAPER),
+    "local tangent": PCAExtension(weighting="local_tangent", n_neighbors=7, **PAPER),
+    "ball": PCAExtension(weighting="local_tangent", radius=0.6, tangent_radius=0.5, **PAPER),
+    "polynomial": PCAExtension(weighting="tangent", n_neighbors=12, order=1, loss="squared"),
+    "blend": PCAExtension(weighting=BLEND),
+    "process": PCAExtension(weighting="correlated", n_neighbors=150),
+    "neighbor loss": PCAExtension(weighting=NeighborLoss(5.0)),
+    "cosine": PCAExtension(weighting="distance", n_neighbors=7, metric="cosine", **PAPER),
+}
+BY_ORIGINALS = {"error_bar", "bound"}
+
+
+def sheet(rng, n):
+    flat = rng.normal(size=(n, 2))
+    return np.column_stack([flat, np.sin(flat[:, 0])]) + 0.01 * rng.normal(size=(n, 3)), flat
+
+
+def fitted(way, n=150, seed=0, **options):
+    rng = np.random.default_rng(seed)
+    X, Y = sheet(rng, n)
+    return NoveltyDetector(clone(WAYS[way]), **options).fit(X, Y), rng
+
+
+def same(one, other):
+    for name, a, b in zip(one._fields, one, other, strict=True):
+        np.testing.assert_array_equal(a, b, err_msg=name)
+
+
+def batch_model(stream):
+    """Map and scores over all points of a stream by one plain index, with the same constants."""
+    now = stream._now().model
+    X = now.model.search.index.X
+    frames = iter(
+        [Frames(*pair) for pair in zip(*[iter(_frame_columns(stream))] * 2, strict=True)]
+    )
+    index = NeighborIndex(np.array(X), stream._core.index)
+    search = now.original.search.__class__(
+        index, now.original.search.radius, now.original.search.tangent_radius,
+        now.original.search.least_framed,
+    )  # fmt: skip
+    Y = np.array(now.model.judge.Y)
+    placer = grown(now.original.fitted, now.original.search, index.X, Y, frames, None)
+    model = MapModel(search, placer, now.model.judge._replace(X=index.X, Y=Y), None)
+    novelty = now.novelty.__class__(index, now.novelty.training, model, None)
+    return model, novelty
+
+
+def _frame_columns(stream):
+    now = stream._now().model
+    columns = now.columns()[2:-2]
+    learned = [part for frames in stream.memory_.frames for part in frames]
+    return [np.concatenate(pair) for pair in zip(columns, learned, strict=True)]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_stream_is_the_batch_model_of_its_points_to_the_bit(way, monkeypatch):
+    monkeypatch.setattr(learned_rows, "SCANNED", 30)  # a tree, and some rows beside it
+    detector, rng = fitted(way)
+    before = pickle.dumps(detector)
+    stream = StreamingExtension(detector, window=200)
+    Q = np.concatenate([sheet(rng, 12)[0], rng.normal(size=(3, 3)) * 4])
+    same(stream.place(Q), detector.place(Q))
+    first = sheet(rng, 90)[0]
+    same(stream.learn(first).placement, detector.place(first))
+    for size in (1, 30, 7, 1):
+        stream.learn(sheet(rng, size)[0])
+    now = stream._now()
+    assert isinstance(now.model.model.search.index, LearnedIndex)
+    assert now.model.model.search.index.tree is not None
+    model, novelty = batch_model(stream)
+    asked = in_metric(Q, stream._core.metric)
+    expected = novelty.place(asked, model, now.calibration, np.dtype(float))
+    placed = stream.place(Q)
+    for name in set(placed._fields) - BY_ORIGINALS:
+        np.testing.assert_array_equal(getattr(placed, name), getattr(expected, name), err_msg=name)
+    assert pickle.dumps(detector) == before
+    assert stream.n_learned_ > 80
+
+
+@pytest.mark.parametrize("way", ["distance", "local tangent", "process", "ball"])
+def test_batch_single_and_shuffled_agree_and_asking_changes_nothing(way):
+    detector, rng = fitted(way)
+    stream = StreamingExtension(detector, window=60)
+    stream.learn(sheet(rng, 50)[0])
+    Q = sheet(rng, 9)[0]
+    before = pickle.dumps(stream)
+    placed = stream.place(Q)
+    for i in range(len(Q)):
+        same(stream.place(Q[i : i + 1]), type(placed)(*(field[i : i + 1] for field in placed)))
+    assert pickle.dumps(stream) == before
+    again = pickle.loads(before)
+    same(again.place(Q), placed)
+    arrivals = sheet(rng, 30)[0]
+    same(stream.learn(arrivals).placement, again.learn(arrivals).placement)
+    same(stream.place(Q), again.place(Q))
+    assert str(stream.drift_) == str(again.drift_)
+
+
+def test_the_same_arrivals_give_the_same_state_and_a_batch_is_judged_as_it_came():
+    detector, rng = fitted("local tangent")
+    arrivals = sheet(rng, 90)[0]
+    streams = [StreamingExtension(detector, window=50) for _ in range(2)]
+    for stream in streams:
+        for part in np.array_split(arrivals, 7):
+            stream.learn(part)
+    assert pickle.dumps(streams[0].memory_) == pickle.dumps(streams[1].memory_)
+    stream = StreamingExtension(detector, window=50)
+    placed = stream.place(arrivals)
+    same(stream.learn(arrivals).placement, placed)
+
+
+def test_the_oldest_leave_and_the_original_map_stays():
+    detector, rng = fitted("distance")
+    window = 40
+    stream = StreamingExtension(detector, window=window, guard=0.0)
+    first = sheet(rng, 1)[0]
+    stream.learn(first)
+    X = detector.extension_.model_.search.index.X
+    for _ in range(30):
+        stream.learn(sheet(rng, 7)[0])
+        kept = stream._now().model.model.search.index.X
+        assert len(kept) <= len(X) + window
+        np.testing.assert_array_equal(kept[: len(X)], X)
+        images = stream._now().model.model.judge.Y[len(X) :]
+        np.testing.assert_array_equal(images, stream.memory_.images)
+    assert len(kept) > len(X) + window - window // LEAVING - 7
+    assert (stream.memory_.points != first).any(axis=1).all()
+    assert (stream.memory_.seen_at[1:] > stream.memory_.seen_at[:-1]).all()
+    stream.learn(sheet(rng, 500)[0])  # more than the window at once
+    assert len(stream.memory_.points) == window - window // LEAVING
+    assert len(stream.memory_.scores) == window
+    np.testing.assert_array_equal(np.sort(stream.memory_.scores), stream._now().calibration)
+
+
+def test_copies_are_no_neighbours_and_what_is_seen_again_stays():
+    detector, rng = fitted("distance")
+    stream = StreamingExtension(detector, window=40, guard=0.0)
+    X = detector.extension_.model_.search.index.X
+    regular = sheet(rng, 1)[0]
+    learned = stream.learn(np.concatenate([X[:2], regular, regular]))
+    np.testing.assert_array_equal(learned.accepted, [False, False, True, False])
+    for _ in range(20):
+        assert not stream.learn(regular).accepted.any()
+        stream.learn(sheet(rng, 6)[0])
+    assert (stream.memory_.points == regular).all(axis=1).sum() == 1
+    assert stream.n_seen_ == 4 + 20 * 7
+    placed = stream.place(np.concatenate([regular, X[:1]]))
+    np.testing.assert_array_equal(placed.coordinates[0], learned.placement.coordinates[2])
+
+
+def test_learned_points_help_the_score_and_leave_error_bars_and_bounds_alone():
+    detector, rng = fitted("distance")
+    stream = StreamingExtension(detector, window=300, guard=0.0)
+    beside = np.array([3.5, 0.0, np.sin(3.5)]) + 0.05 * rng.normal(size=(80, 3))
+    before = stream.place(beside[:1])
+    stream.learn(beside[1:])
+    after = stream.place(beside[:1])
+    assert after.abnormality[0] < before.abnormality[0]
+    assert after.p_value[0] > before.p_value[0]
+    assert after.isolation[0] < before.isolation[0]
+    assert after.error_bar[0] > 0.5 * before.error_bar[0]
+    truth = np.array([[3.5, 0.0]])
+    assert np.linalg.norm(after.coordinates - truth) <= after.bound[0] + 1
+
+
+def test_without_a_detector_every_new_point_is_learned():
+    rng = np.random.default_rng(0)
+    X, Y = sheet(rng, 150)
+    extension = clone(WAYS["local tangent"]).fit(X, Y)
+    stream = StreamingExtension(extension, window=50)
+    arrivals = sheet(rng, 30)[0]
+    same(stream.place(arrivals), extension.place(arrivals))
+    assert stream.learn(arrivals).accepted.all()
+    assert not hasattr(stream.place(arrivals), "p_value")
+    assert stream.drift_.outside < 0.2
+    assert not stream.needs_refit_
+    stream.learn(X[:40] + 9)
+    assert stream.needs_refit_
+    assert "beyond its points" in str(stream.drift_)
+
+
+def test_sparse_points_are_learned_as_dense_ones_are():
+    rng = np.random.default_rng(0)
+    X, Y = rng.poisson(0.6, size=(120, 6)).astype(float), rng.normal(size=(120, 2))
+    arrivals, Q = rng.poisson(0.8, size=(60, 6)).astype(float), rng.poisson(0.6, size=(9, 6))
+    answers = []
+    for kind in (np.asarray, sparse.csr_matrix):
+        way = PCAExtension(weighting="distance", n_neighbors=5, index="brute", **PAPER)
+        stream = StreamingExtension(NoveltyDetector(way).fit(kind(X), Y), window=30, guard=0.0)
+        for part in np.array_split(arrivals, 6):
+            stream.learn(kind(part))
+        answers.append((stream.place(kind(Q.astype(float))), stream.n_learned_))
+    assert answers[0][1] == answers[1][1] > 30
+    for a, b in zip(answers[0][0], answers[1][0], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+def test_float32_points_are_answered_in_float32():
+    detector, rng = fitted("distance")
+    stream = StreamingExtension(detector)
+    arrivals = sheet(rng, 20)[0].astype(np.float32)
+    assert stream.learn(arrivals).placement.coordinates.dtype == np.float32
+    assert stream.place(arrivals).coordinates.dtype == np.float32
+    assert stream.memory_.images.dtype == np.float64
+
+
+def test_parts_of_an_index_find_what_one_index_finds():
+    """Ties and copies among them: a grid, searched at its own points."""
+    grid = np.stack(np.meshgrid(*[np.arange(6.0)] * 2), axis=-1).reshape(-1, 2)
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([grid, grid[::2] + 0.5, grid[:9] * 2])
+    Q = np.concatenate([grid, rng.random((20, 2)) * 6])
+    whole = NeighborIndex(rows)
+    for kind in ("kd_tree", "brute"):
+        base = NeighborIndex(rows[:36], kind)
+        tree = NeighborIndex(rows[36:50], kind)
+        for index in (learned_index(base, rows), learned_index(base, rows, tree)):
+            same(index.nearest(Q, 11), whole.nearest(Q, 11))
+            same(index.nearest(Q, len(rows)), whole.nearest(Q, len(rows)))
+            same(index.ball(Q, 1.5, 3), whole.ball(Q, 1.5, 3))
+
+
+def test_readers_never_see_a_part_of_what_is_learned(reads=400, batches=60):
+    """Answers of two threads while one learns: each is that of some state, whole."""
+    detector, rng = fitted("distance")
+    Q, arrivals = sheet(rng, 3)[0], sheet(rng, 4 * batches)[0].reshape(batches, 4, 3)
+    once = StreamingExtension(detector, window=60)
+    allowed = {_bytes(once.place(Q))}
+    for part in arrivals:
+        once.learn(part)
+        allowed.add(_bytes(once.place(Q)))
+    stream, torn, counts = StreamingExtension(detector, window=60), [], []
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+
+    def read():
+        done = 0
+        while done < reads // 2 or writer.is_alive():
+            answer = _bytes(stream.place(Q))
+            if answer not in allowed:
+                torn.append(answer)
+            done += 1
+        counts.append(done)
+
+    writer = threading.Thread(target=lambda: [stream.learn(part) for part in arrivals])
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    try:
+        for thread in (writer, *readers):
+            thread.start()
+        for thread in (writer, *readers):
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not torn
+    assert sum(counts) >= reads
+    assert _bytes(stream.place(Q)) == _bytes(once.place(Q))
+
+
+@pytest.mark.long
+def test_readers_never_see_a_part_in_a_hundred_thousand_reads():
+    test_readers_never_see_a_part_of_what_is_learned(100_000, 2000)
+
+
+def _bytes(placed):
+    return b"".join(np.ascontiguousarray(field).tobytes() for field in placed)
+
+
+def test_what_is_wrong_is_said():
+    rng = np.random.default_rng(0)
+    X, Y = sheet(rng, 60)
+    detector = NoveltyDetector(clone(WAYS["distance"])).fit(X, Y)
+    with pytest.raises(TypeError, match="must be a fitted NoveltyDetector"):
+        StreamingExtension(3).place(X)
+    with pytest.raises(NotFittedError):
+        StreamingExtension(NoveltyDetector()).place(X)
+    with pytest.raises(NotFittedError):
+        clone(StreamingExtension(detector)).learn(X)
+    with pytest.raises(ValueError, match="no map to learn"):
+        StreamingExtension(NoveltyDetector().fit(X)).place(X)
+    with pytest.raises(ValueError, match="window"):
+        StreamingExtension(detector, window=3).place(X)
+    with pytest.raises(ValueError, match="guard"):
+        StreamingExtension(detector, guard=2.0).place(X)
+    stream = StreamingExtension(detector)
+    for bad in (X[:, :2], X * np.nan, X[0]):
+        with pytest.raises(ValueError):
+            stream.learn(bad)
+    assert stream.n_seen_ == 0
+    assert stream.get_params(deep=False) == {"extension": detector, "window": 10_000, "guard": 0.01}
+
+
+@pytest.mark.long
+def test_a_million_points_are_learned_in_bounded_memory():
+    """Memory after a million arrivals is that after a hundred thousand."""
+    detector, rng = fitted("distance", 1000)
+    stream = StreamingExtension(detector, window=10_000)
+    sizes = []
+    for at in range(200):
+        stream.learn(sheet(rng, 5000)[0])
+        if at in (19, 199):
+            pages = int(Path("/proc/self/statm").read_text().split()[1])
+            sizes.append(pages * os.sysconf("SC_PAGE_SIZE"))
+    assert stream.n_seen_ == 1_000_000 and stream.n_learned_ > 950_000
+    assert len(stream.memory_.points) <= 10_000
+    assert sizes[1] - sizes[0] < 2**26
+    print(sizes)
+
+
+def test_a_run_of_strange_arrivals_refreshes_the_calibration_once():
+    """Or an hour of a flood would make the next one look usual."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(400, 3))
+    ways = PCAExtension(n_neighbors=10, weighting="distance", order=0, loss="squared")
+    stream = StreamingExtension(NoveltyDetector(ways).fit(X, X[:, :2]), window=500)
+    flood = 9 + 0.1 * rng.normal(size=(30, 3))
+    for rows in np.split(flood, 3):
+        assert (stream.learn(rows).placement.p_value <= 0.01).all()
+    assert stream.memory_.n_scored == 1 and stream.memory_.in_a_row == 30
+    stream.learn(rng.normal(size=(50, 3)))
+    assert stream.memory_.in_a_row == 0
+    assert (stream.place(flood).p_value <= 0.01).all()
+
+
+def test_a_run_without_an_end_is_the_new_usual():
+    counts, run = recent.refreshing(np.ones(300, bool), 0)
+    assert counts.sum() == 1 + 300 - recent.LONGEST_RUN and run == 300
+    parts, row = [], 0
+    strange = np.random.default_rng(0).random(1000) < 0.7
+    for part in np.split(strange, [1, 2, 50, 400]):
+        counts, row = recent.refreshing(part, row)
+        parts.append(counts)
+    whole, last = recent.refreshing(strange, 0)
+    assert (np.concatenate(parts) == whole).all() and row == last
