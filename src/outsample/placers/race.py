@@ -46,6 +46,10 @@ from outsample.placers.weighting import PLAIN_SIZES
 # there are so many by their own errors if they may be blended, and those that blend best with them.
 ROUNDS = ((150, 14), (500, 5), (2000, 1))
 BY_ERROR = 3
+# Few rows hardly tell candidates apart: after the first round those also stay, up to so many in
+# all, that are worse than the best by less than so many standard errors of the difference. Chosen
+# on a diffusion map of 12,000 images: 4 % less error than without, for a fifth of the time more.
+DOUBT, MOST_STAY = 3.0, 60
 # Microseconds of a search: a start, and for every number of the training points.
 SEARCH = (5.0, 1e-4)
 # A candidate worse than the best by more than this factor does not go on.
@@ -133,11 +137,14 @@ def _race(
         worth += [one.trial for one in tried if one.trial.placer in promising]
         ranked = sorted(worth, key=_cost)
         best, limit = ranked[0].placer, WORSE * ranked[0].error + ROUNDING
-        ahead = {trial.placer for trial in ranked[: ROUNDS[0][1]]} | promising
+        ahead = {trial.placer for trial in ranked[:MOST_STAY]} | promising
         finalists = [one for one in tried if one.trial.placer in ahead]
         good = {trial.placer for trial in ranked[:stay] if trial.error <= limit}
-        if may_blend and stay == ROUNDS[1][1]:
+        if stay == ROUNDS[0][1]:
+            good |= _undecided(problem, rows, tried, best)
+        elif may_blend:
             good &= {trial.placer for trial in ranked[:BY_ERROR]}
+        if may_blend and stay > 1:
             good |= _partners(problem, rows, finalists, best)
         placers = [placer for placer in placers if placer in good | promising]
         if len(placers) == 1 or len(rows) < n_rows:
@@ -171,6 +178,18 @@ def _promising(problem: Problem, rows: np.ndarray, tried: list[Finalist]) -> set
         one.trial.placer for one in tried
         if one.trial.placer.is_dear and typical_error(errors_of(problem, rows, [one])[0]) < limit
     }  # fmt: skip
+
+
+def _undecided(
+    problem: Problem, rows: np.ndarray, tried: list[Finalist], best: Placer
+) -> set[Placer]:
+    """Placers that do not cost, and of which so few rows do not say that they are worse."""
+    placers = [one.trial.placer for one in tried]
+    lengths = np.linalg.norm(errors_of(problem, rows, tried), axis=2)
+    worse = lengths - lengths[placers.index(best)]
+    is_worse = worse.mean(axis=1) > DOUBT * worse.std(axis=1) / len(rows) ** 0.5
+    order = np.argsort(lengths.mean(axis=1), kind="stable")[:MOST_STAY]
+    return {placers[at] for at in order if not (is_worse[at] or placers[at].is_dear)}
 
 
 def _cost(trial: Trial) -> float:
