@@ -315,6 +315,48 @@ def landmark_ridge(X, landmarks, kind, unit):
     return 1 - np.trace(C @ np.linalg.solve(inner, C.T)) / len(X)
 
 
+def diffusion_functions(X, Z, unit):
+    """Transition probabilities (n, m) of points to landmarks; trust (n, 1); bound (m, m)."""
+    inner = gaussian(Z, Z, unit**2)
+    w = 1 / inner.sum(axis=1)
+    g = gaussian(X, Z, unit**2) * w
+    s = np.minimum(np.log(np.maximum(g.sum(axis=1), 0.01) / 0.01) / np.log(10), 1)
+    return g / g.sum(axis=1)[:, None], (s * s * (3 - 2 * s))[:, None], inner * w * w[:, None]
+
+
+def diffusion_ridge(X, Z, unit, damping):
+    """Share of the mean square of the functions, made independent by the bound."""
+    p, t, bound = diffusion_functions(X, Z, unit)
+    roots = np.sqrt(bound.sum(axis=1))
+    inner = bound / roots / roots[:, None] + 1e-9 * np.eye(len(Z))
+    C = t * p / roots
+    return damping * np.trace(C @ np.linalg.solve(inner, C.T)) / len(Z)
+
+
+def diffusion_on(X, Y, queries, Z, images, unit, *, length, k, ridge, center, reach=np.inf):
+    """Ridge regression on transition probabilities, and kriging of its residuals."""
+    p, t, bound = diffusion_functions(X, Z, unit)
+    at, trust, _ = diffusion_functions(queries, Z, unit)
+    bound = bound + 1e-9 * np.diag(bound.sum(axis=1))
+    targets, images = Y - center - (1 - t) * (p @ (images - center)), images - center
+    c = np.linalg.solve((t * p).T @ (t * p) + ridge * bound, (t * p).T @ targets)
+    residuals = targets - t * p @ c
+    rest = [correlated(X, residuals, x, "matern52", length, 1e-6, k=k)[0] for x in queries]
+    smooth = at @ images + trust * (at @ (c - images))
+    far = np.linalg.norm(smooth, axis=1) / reach
+    smooth = smooth * np.where(far > 2, 2 / np.maximum(far, 1e-300), 1)[:, None]
+    return center + smooth + np.array(rest)
+
+
+def diffusion_two_levels(X, Y, queries, unit, *, landmarks, length, k, damping, center):
+    """A diffusion to landmarks among the points, and kriging of what it leaves."""
+    ridge = diffusion_ridge(X, X[landmarks], unit, damping)
+    return diffusion_on(
+        X, Y, queries, X[landmarks], Y[landmarks], unit, length=length, k=k, ridge=ridge,
+        center=center, reach=np.linalg.norm(Y - center, axis=1).max(),
+    )  # fmt: skip
+
+
 def typical_unit(X):
     """Median distance of the rows to their 15th other row."""
     return float(np.median(np.sort(pairwise(X, X), axis=1)[:, min(15, len(X) - 1)]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -14,6 +15,7 @@ import reference
 from outsample import Correlated, PCAExtension
 from outsample._kernels import landmarks as kernels
 from outsample.placers.kriging import KINDS
+from outsample.placers.landmark_diffusion import DAMPING
 from outsample.placers.two_levels import TwoLevels
 from test_kernels import random_map
 
@@ -29,18 +31,18 @@ def smooth_map(n, seed=0):
 
 
 def few_factored(monkeypatch, most):
-    for module in ("race", "candidates"):
+    for module in ("race", "candidates", "trials"):
         monkeypatch.setattr(f"outsample.placers.{module}.FACTORED_ROWS", most)
 
 
 def settings(extension):
     """What the plain computation needs to know of a fitted model."""
     fitted = extension.model_.fitted
-    kind, rows = fitted.placer.covariance, fitted.landmarks
+    kind, rows, unit = fitted.placer.covariance, fitted.level.landmarks, fitted.level.unit
     return {
-        "kind": kind, "unit": fitted.unit, "length": fitted.placer.length * fitted.placer.shorter,
+        "kind": kind, "unit": unit, "length": fitted.placer.length * fitted.placer.shorter,
         "landmarks": rows, "center": fitted.center / fitted.scale,
-        "ridge": reference.landmark_ridge(fitted.X, rows, kind, fitted.unit),
+        "ridge": reference.landmark_ridge(fitted.X, rows, kind, unit),
     }  # fmt: skip
 
 
@@ -75,6 +77,53 @@ def test_the_answer_is_the_plain_one(kind, seed):
     fitted = extension.model_.fitted  # in an order of its own
     expected = reference.two_levels(fitted.X, fitted.Y, queries, **settings(extension), k=10)
     np.testing.assert_allclose(extension.transform(queries), expected, atol=1e-6)
+
+
+@pytest.mark.kernels
+@given(seed=st.integers(0, 10**6))
+def test_the_answer_of_a_diffusion_is_the_plain_one(seed):
+    X, Y, queries = random_map(seed, 40, 3, 2)
+    two = replace(TWO, covariance="diffusion", nugget=1e-9)
+    extension = PCAExtension(weighting=two).fit(X, Y)
+    fitted = extension.model_.fitted  # in an order of its own
+    level = fitted.level
+    expected = reference.diffusion_two_levels(
+        fitted.X, fitted.Y, queries, level.unit, landmarks=level.landmarks, length=1.0, k=10,
+        damping=DAMPING, center=fitted.center / fitted.scale,
+    )  # fmt: skip
+    np.testing.assert_allclose(extension.transform(queries), expected, atol=1e-6)
+
+
+def test_far_from_all_points_a_diffusion_stays_among_the_images():
+    X, Y = smooth_map(300)
+    X[0] += 40.0  # trust in it is nothing, and it keeps its image
+    two = TwoLevels("diffusion", 1.0, 1e-9, 0.5, n_landmarks=60, n_neighbors=20)
+    extension = PCAExtension(weighting=two).fit(X, Y)
+    np.testing.assert_array_equal(extension.transform(X[:3]), Y[:3])
+    placed = extension.transform(X[1:20] + 1e3)
+    reach = np.linalg.norm(Y - Y.mean(axis=0), axis=1).max()
+    assert (np.linalg.norm(placed - Y.mean(axis=0), axis=1) < 3 * reach).all()
+
+
+def test_left_out_of_a_diffusion_is_what_the_others_say():
+    """Exactly, the landmarks, their densities and images, ridge and mean staying as they are.
+
+    Nothing is drawn in.
+    """
+    X, Y, _ = random_map(3, 60, 3, 2)
+    two = replace(TWO, covariance="diffusion", nugget=1e-9)
+    extension = PCAExtension(weighting=two).fit(X, Y)
+    rows, _, found = extension.left_out_
+    fitted = extension.model_.fitted
+    X, Y, level = fitted.X, fitted.Y, fitted.level  # in an order of its own
+    Z, images = X[level.landmarks], Y[level.landmarks]
+    ridge = reference.diffusion_ridge(X, Z, level.unit, DAMPING)
+    for i, placed in zip(rows, found, strict=True):
+        expected = reference.diffusion_on(
+            reference.without(X, i), reference.without(Y, i), X[i : i + 1], Z, images, level.unit,
+            length=1.0, k=10, ridge=ridge, center=fitted.center / fitted.scale,
+        )  # fmt: skip
+        np.testing.assert_allclose(placed, expected[0], atol=1e-7)
 
 
 def test_left_out_is_what_the_others_say():
@@ -133,8 +182,10 @@ def test_the_choice_takes_landmarks_where_points_are_many(monkeypatch):
     assert "landmarks" in str(extension.selection_[0].placer)
     again = PCAExtension(weighting=extension.weighting_).fit(X, Y)
     np.testing.assert_array_equal(again.transform(X + 0.01), extension.transform(X + 0.01))
+    extension = PCAExtension(weighting="diffusion").fit(X, Y)
+    assert extension.weighting_.covariance == "diffusion"
     with pytest.raises(ValueError, match="all 120 training points"):
-        PCAExtension(weighting="diffusion").fit(X, Y)
+        PCAExtension(weighting=Correlated("linear"), n_neighbors=120).fit(X, Y)
 
 
 def test_memory_is_that_of_the_landmarks():

@@ -155,6 +155,9 @@ SUBJECTS: dict[str, Subject] = {
         two_levels=PCAExtension(
             weighting=TwoLevels("matern52", 2.0, 1e-6, n_landmarks=6, n_neighbors=9)
         ),
+        two_levels_diffusion=PCAExtension(
+            weighting=TwoLevels("diffusion", 2.0, 1e-9, n_landmarks=6, n_neighbors=9)
+        ),
         two_levels_analytic=PCAExtension(
             weighting=TwoLevels("gaussian", 1.0, 1e-6, 0.5, n_neighbors=9)
         ),

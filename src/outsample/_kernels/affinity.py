@@ -167,20 +167,21 @@ def trusts(densities, shares):
 
 @njit
 def place_by_diffusion(
-    start, stop, X, n, Q, Y, unit, weights, lift, center, reach, coordinates
+    start, stop, X, rows, Q, Y, unit, weights, lift, center, reach, coordinates
 ):
     """``sum_j p_j (y_j + t lift_j)`` with ``p_j`` proportional to ``w_j exp(-r_j^2 / unit^2)``.
 
-    t is the `trust` in ``sum_j w_j exp(-r_j^2 / unit^2)``. A query on training points gets the
-    mean of their images; what would be further from the center than 2 reaches is drawn in.
+    The sum is over the rows (m,) of X, to which Y, weights and lift belong; t is the `trust` in
+    ``sum_j w_j exp(-r_j^2 / unit^2)``. A query on training points gets the mean of their images;
+    what would be further from the center than 2 reaches is drawn in.
     """
-    d = Y.shape[1]
+    n, d = Y.shape
     reduced = np.empty(n)
     raised = np.empty(d)
     for i in range(start, stop):
         anchor = 0
         for j in range(n):
-            reduced[j] = min(row_distance(Q, i, X, j) / unit, 1e150)
+            reduced[j] = min(row_distance(Q, i, X, rows[j]) / unit, 1e150)
             if reduced[j] < reduced[anchor]:
                 anchor = j
         nearest = reduced[anchor]

@@ -237,7 +237,7 @@ def terms(*sides: str | int | None) -> Kind:
     return array(*sides, least=-LARGEST_TERM, most=LARGEST_TERM)
 
 
-def densities(letter: str) -> Kind:
+def densities(letter: str | None) -> Kind:
     """Weights by the density of points: powers of sums of kernels."""
     return array(letter, least=1e-200, most=1e200)
 

@@ -26,6 +26,8 @@ from outsample.placers import (
     blend,
     diffusion,
     kriging,
+    landmark_diffusion,
+    landmark_process,
     local,
     neighbor_loss,
     repulsion_field,
@@ -53,7 +55,7 @@ FIELDS |= {
     diffusion.Diffusion: {"length": length, "ridge": setting(0, 1)},
     neighbor_loss.NeighborLoss: {"perplexity": setting(0, 1e9, above=True), "length": length},
     two_levels.TwoLevels: {
-        "covariance": one_of("matern52", "gaussian"), "length": length,
+        "covariance": one_of(*two_levels.FIRST_LEVELS), "length": length,
         "nugget": setting(0, 1e300), "shorter": optional(length),
         "n_landmarks": whole(1, 2**31), "n_neighbors": whole(1, 2**31),
     },
@@ -98,6 +100,7 @@ FITTED_WEIGHTINGS = {
     kriging.Correlated: kriging.FittedKriging,
 }
 over_all = {**learnt, "left_out": terms(None, "d"), "unit": positive}
+landmarks = {"unit": positive, "landmarks": rows_of(None, below="m")}
 FIELDS |= {
     local.FittedLocal: {
         "weighting": is_a(*FITTED_WEIGHTINGS.values()),
@@ -131,13 +134,25 @@ FIELDS |= {
         "step": positive,
         "coefficients": terms(None, None),
     },
+    landmark_process.ProcessLevel: {
+        **landmarks,
+        "covariance": one_of("matern52", "gaussian"),
+        "coefficients": terms(None, "d"),
+    },
+    landmark_diffusion.DiffusionLevel: {
+        **landmarks,
+        "inverse_densities": densities(None),
+        "images": terms(None, "d"),
+        "lift": terms(None, "d"),
+        "reach": not_negative,
+    },
     two_levels.FittedTwoLevels: {
-        **over_all,
+        **learnt,
+        "left_out": terms(None, "d"),
         "placer": is_a(two_levels.TwoLevels),
         "center": terms("d"),
         "scale": scale,
-        "landmarks": rows_of(None, below="m"),
-        "coefficients": terms(None, "d"),
+        "level": is_a(landmark_process.ProcessLevel, landmark_diffusion.DiffusionLevel),
         "residuals": terms("m", "d"),
     },
 }
@@ -168,9 +183,10 @@ def _fitted_blend(value: blend.FittedBlend, scope: Scope) -> None:
         raise Misfit(".parts are not those of its placer")
 
 
-def _two_levels(value: two_levels.FittedTwoLevels, scope: Scope) -> None:
-    if len(value.coefficients) != len(value.landmarks):
-        raise Misfit(".coefficients do not fit the landmarks")
+def _landmarks(value: Any, scope: Scope) -> None:
+    for name in ("coefficients", "inverse_densities", "images", "lift"):
+        if len(getattr(value, name, value.landmarks)) != len(value.landmarks):
+            raise Misfit(f".{name} do not fit the landmarks")
 
 
 def _neighbor_loss(value: neighbor_loss.FittedNeighborLoss, scope: Scope) -> None:
@@ -189,5 +205,6 @@ LAWS |= {
     kriging.FittedProcess: _over_all,
     diffusion.FittedDiffusion: _over_all,
     neighbor_loss.FittedNeighborLoss: _neighbor_loss,
-    two_levels.FittedTwoLevels: _two_levels,
+    landmark_process.ProcessLevel: _landmarks,
+    landmark_diffusion.DiffusionLevel: _landmarks,
 }

@@ -149,12 +149,10 @@ def beside(best: Placer) -> list[Placer]:
     return [Diffusion(best.weighting.length * factor) for factor in BESIDE]
 
 
-def over_many(placer: Placer) -> Placer | None:
+def over_many(placer: Any) -> TwoLevels | None:
     """Return what stands for a placer over all points where these are too many to be factored."""
-    if not isinstance(placer, GaussianProcess) or placer.weighting.covariance == "linear":
-        return None
-    settings = placer.weighting
-    return TwoLevels(settings.covariance, settings.length, settings.nugget)
+    settings = placer.first_level
+    return None if settings is None else TwoLevels(*settings)
 
 
 def _groups(given: Given, d: int, t: int, in_ball: bool) -> Iterator[Group]:

@@ -65,6 +65,11 @@ class Diffusion(OverAll):
         """What `PCAExtension` takes as ``weighting`` to get this placer."""
         return self
 
+    @property
+    def first_level(self) -> tuple[str, float, float]:
+        """A diffusion to landmarks."""
+        return "diffusion", self.length, self.ridge
+
     def check(self) -> None:
         """Refuse parameters outside their range."""
         check_number("weighting.length", self.length, 0, np.inf, open_below=True)
@@ -80,31 +85,36 @@ class Diffusion(OverAll):
         kernel = spectral.markov(affinity.gaussian_of(apart, 1.0, out=apart), alpha=1.0)
         center = Y.mean(axis=0)
         f, roots = Y - center, kernel.root_degrees[:, None]
-        lower = self._factor(kernel.conjugate)
+        lower = kernel_factor(kernel.conjugate, self.ridge)
         lift = cho_solve((lower, True), roots * f, check_finite=False) / roots - f
         leverage = inverse_diagonal(lower, sample)[:, None] - 1
         expanded = f[sample] - lift[sample] / np.maximum(leverage, spectral.LEAST_LEVERAGE)
         means, trust = _others(kernel, f, sample)
         residuals = f[sample] - means - trust * (expanded - means)
-        largest = np.abs(f).max() or 1.0
-        reach = float(largest * np.sqrt(((f / largest) ** 2).sum(axis=1).max()))
         return FittedDiffusion(
             self, problem.X, Y, problem.n_jobs, Y[sample] - residuals, unit, kernel.weights, lift,
-            center, reach,
+            center, farthest(f),
         )  # fmt: skip
 
-    def _factor(self, S: np.ndarray) -> np.ndarray:
-        """Cholesky factor of the kernel, the ridge as large as double precision needs."""
-        lower = regular_factor(
-            lambda: S.copy(order="F"),
-            lambda step, corner: max(self.ridge, LEAST_RIDGE) * step,
-            RIDGE_STEPS,
+
+def kernel_factor(S: np.ndarray, ridge: float) -> np.ndarray:
+    """Cholesky factor of a kernel (n, n), the ridge as large as double precision needs."""
+    lower = regular_factor(
+        lambda: S.copy(order="F"),
+        lambda step, corner: max(ridge, LEAST_RIDGE) * step,
+        RIDGE_STEPS,
+    )
+    if lower is None:
+        raise ValueError(
+            "the kernel of all training points cannot be factored; give a larger ridge."
         )
-        if lower is None:
-            raise ValueError(
-                "the kernel of all training points cannot be factored; give a larger ridge."
-            )
-        return lower
+    return lower
+
+
+def farthest(f: np.ndarray) -> float:
+    """Length of the longest row."""
+    largest = np.abs(f).max() or 1.0
+    return float(largest * np.sqrt(((f / largest) ** 2).sum(axis=1).max()))
 
 
 def _others(
@@ -148,8 +158,8 @@ class FittedDiffusion(FittedOverAll):
         coordinates = np.empty((Q.shape[0], self.Y.shape[1]))
         over_rows(
             kernels.place_by_diffusion, Q.shape[0], self.n_jobs, kernel_rows(self.X),
-            self.X.shape[0], kernel_rows(Q), self.Y, self.unit, self.inverse_densities, self.lift,
-            self.center, self.reach, coordinates,
+            np.arange(len(self.Y)), kernel_rows(Q), self.Y, self.unit, self.inverse_densities,
+            self.lift, self.center, self.reach, coordinates,
         )  # fmt: skip
         return coordinates
 

@@ -153,6 +153,14 @@ class GaussianProcess(OverAll):
 
     weighting: Correlated
 
+    @property
+    def first_level(self) -> tuple[str, float, float] | None:
+        """A process on landmarks, if its covariance ends somewhere."""
+        settings = self.weighting
+        if settings.covariance == "linear":
+            return None
+        return settings.covariance, settings.length, settings.nugget
+
     def fit(self, problem: Problem | Part, sample: np.ndarray) -> FittedProcess:
         """Solve for the coefficients, and for what the others predict of the sample."""
         X, Y, settings = problem.X, problem.Y, self.weighting

@@ -42,6 +42,11 @@ class OverAll:
     def __str__(self) -> str:
         return f"{self!r}, all points"
 
+    @property
+    def first_level(self) -> tuple[str, float, float] | None:
+        """Covariance, length and nugget of `TwoLevels` for many points; None if there is none."""
+        return None
+
     def effort(self, n: int, D: int) -> float:
         """One pass over the training points."""
         return 0.0008 * n * (D + 10)

@@ -89,8 +89,8 @@ def choose(problem: Problem, given: Given) -> Chosen:
     if is_whole:
         if not over_all:
             raise ValueError(
-                f"all {n} training points are asked for, but linear covariances and diffusions "
-                f"can take at most {FACTORED_ROWS} at once; give fewer n_neighbors."
+                f"all {n} training points are asked for, but linear covariances can take at most "
+                f"{FACTORED_ROWS} at once; give fewer n_neighbors."
             )
         return _choose_over_all(problem, over_all, family.is_open)
     placers = _local_placers(problem, given)

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from outsample.neighbors.neighborhoods import Neighborhoods
-from outsample.placers.candidates import beside
+from outsample.placers.candidates import beside, over_many
+from outsample.placers.over_all import FACTORED_ROWS
 from outsample.placers.problem import UNIT_NEIGHBOR, Problem
 from outsample.placers.protocol import FittedPlacer, Placer
 from outsample.points import map_size
 
-# Rows on which the settings of a placer over all points are chosen.
-TRIAL_ROWS = 1000
+# Rows on which the settings of a placer over all points are chosen; so many of the best ones, no
+# worse than the best by more than this factor, are tried on more of them.
+TRIAL_ROWS, MORE_ROWS = 1000, 2500
+CLOSE, WORSE = 2, 1.3
+# Landmarks of such a trial where points are too many to be factored, and rows that are left out.
+FEW_LANDMARKS, LANDMARK_ROWS = 1024, 500
 
 
 class Trial(NamedTuple):
@@ -97,24 +104,59 @@ def errors_of(problem: Problem, rows: np.ndarray, finalists: list[Finalist]) -> 
 
 
 def try_over_all(problem: Problem, placers: tuple[Placer, ...]) -> list[Trial]:
-    """Leave-one-out of each placer on some rows, the typically best one first.
+    """Leave-one-out of placers over all points, the typically best one first.
 
-    Fewer rows would choose otherwise: fewer points lie farther apart, and the length scale is that
-    of the whole set all the same.
+    All are tried on few points. These lie farther apart, and prefer longer lengths than all points
+    would, the length scale being that of the whole set: the best ones, and lengths beside the best,
+    are tried on more, or on all by few landmarks where all are too many to be factored.
     """
-    some = np.sort(problem.sample(TRIAL_ROWS))
-    part, everyone = problem.part(some), np.arange(len(some))
-    typical: dict[Trial, float] = {}
+    few = _typical(placers, *_on_some(problem, TRIAL_ROWS))
+    ranked = sorted(few, key=few.__getitem__)
+    best = ranked[0].placer
+    if problem.n <= TRIAL_ROWS:
+        few |= _typical(beside(best), *_on_some(problem, TRIAL_ROWS))
+        return sorted(few, key=few.__getitem__)
+    close = [trial.placer for trial in ranked[:CLOSE] if few[trial] < WORSE * few[ranked[0]]]
+    again = dict.fromkeys([*close, *beside(best)])
+    ways = _on_landmarks(problem) if problem.n > FACTORED_ROWS else _on_some(problem, MORE_ROWS)
+    more = _typical(again, *ways)
+    return [*sorted(more, key=more.__getitem__), *ranked]
 
-    def measure(placer: Placer) -> None:
-        begin = time.perf_counter()
-        errors = (placer.fit(part, everyone).leave_out(everyone, None) - part.Y) / problem.size
-        seconds = time.perf_counter() - begin
-        error = float(np.linalg.norm(errors, axis=1).mean())
-        typical[Trial(placer, error, seconds, len(some))] = typical_error(errors)
 
+def _typical(
+    placers: Iterable[Placer], errors_of: Callable[[Placer], np.ndarray], n_rows: int
+) -> dict[Trial, float]:
+    """Typical errors of placers; ``errors_of`` gives those (s, d) over the size of the map."""
+    found = {}
     for placer in placers:
-        measure(placer)
-    for placer in beside(min(typical, key=typical.__getitem__).placer):
-        measure(placer)
-    return sorted(typical, key=typical.__getitem__)
+        begin = time.perf_counter()
+        errors = errors_of(placer)
+        seconds, error = time.perf_counter() - begin, np.linalg.norm(errors, axis=1).mean()
+        found[Trial(placer, float(error), seconds, n_rows)] = typical_error(errors)
+    return found
+
+
+def _on_some(problem: Problem, count: int) -> tuple[Callable[[Placer], np.ndarray], int]:
+    """How placers do that know so many of the points and no others, and how many these are."""
+    rows = np.sort(problem.sample(count))
+    part = problem.part(rows)
+    judged = np.linspace(0, len(rows) - 1, min(len(rows), TRIAL_ROWS)).astype(int)
+
+    def errors(placer: Placer) -> np.ndarray:
+        placed = placer.fit(part, judged).leave_out(judged, None)
+        return (placed - part.Y[judged]) / problem.size
+
+    return errors, len(rows)
+
+
+def _on_landmarks(problem: Problem) -> tuple[Callable[[Placer], np.ndarray], int]:
+    """How placers do that know all points by a few landmarks, and how many points there are."""
+    rows = problem.sample(LANDMARK_ROWS)
+
+    def errors(placer: Placer) -> np.ndarray:
+        many = over_many(placer)
+        assert many is not None
+        few = replace(many, n_landmarks=FEW_LANDMARKS, shorter=1.0)
+        return (few.fit(problem, rows).left_out - problem.Y[rows]) / problem.size
+
+    return errors, problem.n

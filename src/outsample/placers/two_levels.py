@@ -1,10 +1,11 @@
-"""A Gaussian process of many points at two levels: landmarks, and kriging of what they leave.
+"""Models of many points at two levels: landmarks, and kriging of what they leave.
 
-A process over n points takes n^3 operations and n^2 numbers. Its smooth part is spanned by the
-covariances with m of the points, the landmarks (Quinonero-Candela and Rasmussen 2005), fitted to
-all n by least squares: n m^2 operations, m^2 numbers. What the landmarks cannot express is left to
-the neighbours of a query, by kriging of the residuals with a shorter length, which also gives the
-training points their images back.
+A process or a diffusion over n points takes n^3 operations and n^2 numbers. Its smooth part is
+spanned by the covariances with m of the points, the landmarks (Quinonero-Candela and Rasmussen
+2005), or by the transition probabilities to them, fitted to all n by least squares: n m^2
+operations, m^2 numbers. What the landmarks cannot express is left to the neighbours of a query, by
+kriging of the residuals with a shorter length, which also gives the training points their images
+back.
 """
 
 from __future__ import annotations
@@ -19,11 +20,20 @@ from outsample._parallel import over_rows
 from outsample._validation import check_choice, check_number
 from outsample.kernel.units import exact_mean, unit_scale
 from outsample.neighbors.neighborhoods import Neighborhoods
-from outsample.placers.kriging import KINDS, Correlated, FittedKriging
-from outsample.placers.landmarks import LEAST_FREEDOM, Landmarks
+from outsample.placers.diffusion import farthest
+from outsample.placers.kriging import Correlated, FittedKriging
+from outsample.placers.landmark_diffusion import diffusion_basis
+from outsample.placers.landmark_process import ProcessBasis
+from outsample.placers.landmarks import (
+    LEAST_FREEDOM,
+    Basis,
+    FittedLevel,
+    leverages,
+    solve,
+)
 from outsample.placers.protocol import Arrays, Family
 from outsample.placers.weighting import power_weights
-from outsample.points import Points, kernel_rows
+from outsample.points import Points
 from outsample.records import Neighbors, Weights
 
 if TYPE_CHECKING:
@@ -39,24 +49,28 @@ CHOOSING_ROWS = 500
 RESIDUAL = Correlated("matern52", 1.0, 1e-6)
 # Left-out rows whose neighbours are held at once.
 BLOCK_LEFT_OUT = 64
+DIFFUSION = "diffusion"
+FIRST_LEVELS = ("matern52", "gaussian", DIFFUSION)
 
 
 @dataclass(frozen=True)
 class TwoLevels:
-    """A Gaussian process on landmarks, and kriging of what it leaves.
+    """A Gaussian process or a diffusion on landmarks, and kriging of what it leaves.
 
     ``f(x) = sum_j c(|x - z_j|) a_j + r(x)``: z are landmarks among the training points, a fitted to
-    all of them by least squares, r the kriging of the residuals of the neighbours of x. What
-    `PCAExtension` takes for a process over more points than can be factored.
+    all of them by least squares, r the kriging of the residuals of the neighbours of x; in a
+    diffusion c is the transition probability to z_j. What `PCAExtension` takes for a process or a
+    diffusion over more points than can be factored.
 
     Attributes
     ----------
-    covariance : {"matern52", "gaussian"}
-        Smoothness of the map, as in `Correlated`.
+    covariance : {"matern52", "gaussian", "diffusion"}
+        Smoothness of the map, as in `Correlated`; or transition probabilities as in `Diffusion`.
     length : float
         Length scale, in units of the typical distance to the 15th neighbour.
     nugget : float
-        Variance of independent noise in the images, relative to the covariance.
+        Variance of independent noise in the images, relative to the covariance; for a diffusion,
+        eigenvalues below it count for nothing.
     shorter : float or None
         Length scale of the residuals over that of the process, in units of the query's own distance
         to its 15th neighbour; None chooses it by leave-one-out.
@@ -100,7 +114,7 @@ class TwoLevels:
 
     def check(self) -> None:
         """Refuse parameters outside their range."""
-        check_choice("weighting.covariance", self.covariance, ["matern52", "gaussian"])
+        check_choice("weighting.covariance", self.covariance, list(FIRST_LEVELS))
         check_number("weighting.length", self.length, 0, np.inf, open_below=True)
         check_number("weighting.nugget", self.nugget, 0, np.inf)
         if self.shorter is not None:
@@ -130,27 +144,37 @@ class TwoLevels:
         images -= center
         landmarks = np.sort(problem.sample(len(Y))[-self.n_landmarks :])
         unit = problem.unit * self.length or problem.unit
-        level = Landmarks(self.covariance, self.nugget, X, landmarks, unit, problem.n_jobs)
-        solved = level.solve(images)
+        basis = self._basis(X, landmarks, images, unit, problem.n_jobs)
+        targets = basis.targets(X, images)
+        solved = solve(basis, X, targets)
         near = problem.left_out(sample, self.n_neighbors)
         owners = np.repeat(np.arange(len(sample)), np.diff(near.near.indptr))
-        own, shared, residuals = level.leverages(solved, images, sample, owners, near.near.indices)
+        pairs = owners, near.near.indices
+        own, shared, residuals = leverages(basis, solved, X, targets, sample, *pairs)
         gain = residuals[sample] / np.maximum(1 - own, LEAST_FREEDOM)[:, None]
         changed = residuals[near.near.indices] + shared[:, None] * gain[owners]
         base = images[sample] - gain
+        level = basis.fitted(solved.coefficients, farthest(images))
         fitted = FittedTwoLevels(
-            self, X, Y, problem.n_jobs, base, unit, center, scale, landmarks,
-            solved.coefficients, residuals,
-        )  # fmt: skip
+            self, X, Y, problem.n_jobs, base, center, scale, level, residuals
+        )
         if self.shorter is None:
             fitted = fitted.chosen(near, changed, images[sample])
         placed = base + fitted.residuals_left_out(near, changed, len(sample))
         return replace(fitted, left_out=(center + placed) / scale)
 
+    def _basis(
+        self, X: Points, landmarks: np.ndarray, images: np.ndarray, unit: float,
+        n_jobs: int | None,
+    ) -> Basis:  # fmt: skip
+        if self.covariance == DIFFUSION:
+            return diffusion_basis(X, landmarks, images, unit, self.nugget, n_jobs)
+        return ProcessBasis(self.covariance, self.nugget, X, landmarks, unit, n_jobs)
+
 
 @dataclass(frozen=True, eq=False)
 class FittedTwoLevels:
-    """Both levels: ``coefficients`` (m, d) of the ``landmarks``, ``residuals`` (n, d) of all rows.
+    """Both levels: functions of the landmarks, and ``residuals`` (n, d) of all rows.
 
     Both are of the images times ``scale``, less ``center``.
     """
@@ -160,11 +184,9 @@ class FittedTwoLevels:
     Y: np.ndarray
     n_jobs: int | None
     left_out: np.ndarray
-    unit: float
     center: np.ndarray
     scale: float
-    landmarks: np.ndarray
-    coefficients: np.ndarray
+    level: FittedLevel
     residuals: np.ndarray
 
     def place(
@@ -175,11 +197,7 @@ class FittedTwoLevels:
         if weights is None:
             weights = self.weights(near)
         q, found = Q.shape[0], near.near
-        values = np.empty((q, self.Y.shape[1]))
-        over_rows(
-            kernels.predict_landmarks, q, self.n_jobs, kernel_rows(self.X), self.landmarks,
-            kernel_rows(Q), self.unit, KINDS[self.placer.covariance], self.coefficients, values,
-        )  # fmt: skip
+        values = self.level.values(self.X, Q, self.n_jobs)
         values += self._kriging(self.X, self.residuals).solve(self.placer, Q, near, weights)
         coordinates = (self.center + values) / self.scale
         over_rows(
@@ -197,15 +215,10 @@ class FittedTwoLevels:
         return power_weights(near.near, 2.0, self.n_jobs)
 
     def arrays(self) -> Arrays:
-        """Length scale, center and scale, landmarks, their coefficients, and residuals."""
-        return {
-            "unit": np.array(self.unit),
-            "center": self.center,
-            "scale": np.array(self.scale),
-            "landmarks": self.landmarks,
-            "coefficients": self.coefficients,
-            "residuals": self.residuals,
-        }
+        """Center and scale, what the landmarks' functions are made of, and residuals."""
+        level = {name: np.asarray(part) for name, part in vars(self.level).items()}
+        scale = np.array(self.scale)
+        return {"center": self.center, "scale": scale, **level, "residuals": self.residuals}
 
     def chosen(
         self, near: Neighborhoods, changed: np.ndarray, images: np.ndarray
