@@ -105,6 +105,21 @@ def learned_index(
     return LearnedIndex(base, X, tree)
 
 
+def are_copies(Q: Points, rows: Points, n_jobs: int | None) -> np.ndarray:
+    """Which points (q,) are at no distance from one of the rows, dense or sparse as they are.
+
+    >>> are_copies(np.array([[1.0], [2.0]]), np.array([[2.0], [3.0]]), None)
+    array([False,  True])
+    """
+    q, n = Q.shape[0], rows.shape[0]
+    if not n:
+        return np.zeros(q, dtype=bool)
+    nearest, distances = np.empty((q, 1), dtype=np.int64), np.empty((q, 1))
+    known, asked = kernel_rows(rows), kernel_rows(Q)
+    over_rows(search.scan_nearest, q, n_jobs, known, n, asked, nearest, distances)
+    return distances[:, 0] == 0
+
+
 class GrowingTable:
     """Columns of one length, to whose ends rows are added without copying what is there.
 
