@@ -366,6 +366,17 @@ def test_neighbours_wait_until_others_have_arrived():
         np.testing.assert_array_equal(waiting, stream.n_seen_ - 25 + np.arange(1, 26))
 
 
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_copies_are_found_among_rows_that_begin_alike(kind):
+    rng = np.random.default_rng(0)
+    rows, Q = rng.integers(0, 3, size=(2, 40, 4)).astype(float)
+    Q[0], Q[1] = rows[3], -0.0 * rows[3]
+    expected = [(row == rows).all(axis=1).any() for row in Q]
+    assert 0 < np.sum(expected) < 40
+    np.testing.assert_array_equal(learned_rows.are_copies(kind(Q), kind(rows), None), expected)
+    assert not learned_rows.are_copies(kind(Q), kind(rows[:0]), None).any()
+
+
 def test_what_lasts_for_less_than_the_delay_stays_strange():
     """A quiet stretch of one kind, too little strange to be kept out one by one."""
     rng = np.random.default_rng(0)

@@ -111,13 +111,16 @@ def are_copies(Q: Points, rows: Points, n_jobs: int | None) -> np.ndarray:
     >>> are_copies(np.array([[1.0], [2.0]]), np.array([[2.0], [3.0]]), None)
     array([False,  True])
     """
-    q, n = Q.shape[0], rows.shape[0]
-    if not n:
-        return np.zeros(q, dtype=bool)
-    nearest, distances = np.empty((q, 1), dtype=np.int64), np.empty((q, 1))
-    known, asked = kernel_rows(rows), kernel_rows(Q)
-    over_rows(search.scan_nearest, q, n_jobs, known, n, asked, nearest, distances)
-    return distances[:, 0] == 0
+    found = np.zeros(Q.shape[0], dtype=bool)
+    # Copies begin alike, which is soon seen, and hardly any others do.
+    alike = ~found if sparse.issparse(Q) else np.isin(Q[:, 0], rows[:, 0])
+    q, n = int(alike.sum()), rows.shape[0]
+    if q and n:
+        nearest, distances = np.empty((q, 1), dtype=np.int64), np.empty((q, 1))
+        known, asked = kernel_rows(rows), kernel_rows(Q[alike])
+        over_rows(search.scan_nearest, q, n_jobs, known, n, asked, nearest, distances)
+        found[alike] = distances[:, 0] == 0
+    return found
 
 
 class GrowingTable:
