@@ -36,9 +36,9 @@ PROTOCOL = {
     "apart": f"From {FLOODED_FROM} on one attack runs in nearly every minute: these days are"
     " replayed and listed, but summed up nowhere.",
     "choice": "That a run of strange arrivals refreshes the calibration once was decided looking at"
-    " these days, so the row of StreamingExtension flatters us. That neighbours wait was tried here"
-    " first; for how long, and the guard, were chosen on other streams, made of the outlier sets"
-    " and of KDD Cup 1999.",
+    " these days, so the row of StreamingExtension flatters us. That neighbours wait, and higher"
+    " guards, were tried here first, among other rules; the choice was made on other streams, of"
+    " the outlier sets and of KDD Cup 1999.",
 }
 
 
