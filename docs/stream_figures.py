@@ -7,6 +7,8 @@ from typing import Any
 from markdown_table import NOT_YET, table
 
 OURS = "StreamingExtension"
+PRECISIONS = ("precision", "loud_precision", "score_precision", "loud_score_precision",
+              "daily_precision")  # fmt: skip
 
 
 def stream_kept(results: dict[str, Any]) -> dict[str, Any]:
@@ -14,9 +16,9 @@ def stream_kept(results: dict[str, Any]) -> dict[str, Any]:
     if results["simulated"]:
         raise ValueError("a run on simulated traffic: the table is of recorded days")
     keys = ("name", "median_rate", "worst_rate", "at_once", "episodes",
-            "precision", "loud_precision")  # fmt: skip
+            *PRECISIONS)  # fmt: skip
     rows = [{key: row[key] for key in keys} for row in results["rows"]]
-    return {"versions": results["versions"], "rows": rows}
+    return {"versions": results["versions"], "rows": rows, "chance": results["chance"]}
 
 
 def stream_days(figures: dict[str, Any]) -> str:
@@ -26,13 +28,21 @@ def stream_days(figures: dict[str, Any]) -> str:
         found = f"{round(row['at_once'] * row['episodes'])} of {row['episodes']}"
         name = f"**`{OURS}`**" if row["name"] == OURS else row["name"]
         rates = [_percent(row["median_rate"]), _percent(row["worst_rate"])]
-        precision = f"{row['precision']:.2f}, {row['loud_precision']:.2f}"
-        rows.append([name, *rates, found, precision])
+        rows.append([name, *rates, found, *_precisions([row[key] for key in PRECISIONS])])
+    if rows:
+        attacks, loud, daily = figures["chance"].values()
+        rows.append(["chance", "", "", "", *_precisions([attacks, loud, attacks, loud, daily])])
     heads = [
         "learner", "false alarms, median day", "worst day after the first week",
-        "flagged in the first minute", "average precision: all attacks, loud minutes",
+        "flagged in the first minute", "average precision by p-value: all attacks, loud minutes",
+        "by score", "all attacks, mean day",
     ]  # fmt: skip
     return table(heads, rows) if rows else NOT_YET
+
+
+def _precisions(parts: list[float]) -> list[str]:
+    by_p, loud_by_p, by_score, loud_by_score, daily = (f"{part:.2f}" for part in parts)
+    return [f"{by_p}, {loud_by_p}", f"{by_score}, {loud_by_score}", daily]
 
 
 def _percent(share: float) -> str:

@@ -18,7 +18,7 @@ from scipy import sparse
 
 import model_file_fuzz
 import outsample
-from outsample import ModelFileError, PCAExtension
+from outsample import ModelFileError, NoveltyDetector, PCAExtension, StreamingExtension
 from outsample.files import model_file
 from outsample.files.model_file import describe, read_columns
 
@@ -211,6 +211,30 @@ def test_names_that_occur_twice_nan_and_depth(good, path):
     refused(path, file(b"[]"), "damaged")
     refused(path, file(b"1" * 10_000), "damaged")
     refused(path, (2**20 + 64).to_bytes(8, "little") + bytes(2**21), "at most 1,048,576 bytes")
+
+
+def test_streams_from_before_neighbours_waited_go_on_without_waiting(path):
+    """Older files lack a parameter and a number; nothing waits in them."""
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    ways = PCAExtension(weighting="distance", n_neighbors=5, order=0, loss="squared")
+    detector = NoveltyDetector(ways).fit(X[:30], X[:30, :2])
+    stream = StreamingExtension(detector, window=20, guard=0.01, delay=0)
+    stream.learn(X[30:45])
+    outsample.save(stream, path)
+    header, texts, body = opened(path.read_bytes())
+    objects, held = json.loads(texts["parameters"])
+    assert held.pop("delay") == 0
+    texts["parameters"] = json.dumps([objects, held])
+    objects, held = json.loads(texts["learnt"])
+    assert [parts.pop("n_waiting") for name, parts in objects if name == "Memory"] == [0]
+    texts["learnt"] = json.dumps([objects, held])
+    path.write_bytes(sealed(header, texts, body))
+    again = outsample.load(path)
+    assert again.get_params()["delay"] == 0
+    placed = (each.learn(X[45:]).placement for each in (again, stream))
+    for one, other in zip(*placed, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert again.n_learned_ == stream.n_learned_ > 0
 
 
 def test_wrong_texts(good, path):

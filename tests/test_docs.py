@@ -191,10 +191,12 @@ def test_the_site_builds_without_a_warning(tmp_path):
 
 def test_the_table_of_streams_is_of_recorded_days():
     row = {"name": "StreamingExtension", "median_rate": 0.006, "worst_rate": 0.039, "at_once": 1.0,
-           "episodes": 49, "precision": 0.3, "loud_precision": 0.9}  # fmt: skip
-    run = {"n_minutes": 9, "simulated": False, "versions": {}, "rows": [row]}
+           "episodes": 49, "precision": 0.3, "loud_precision": 0.9, "score_precision": 0.4,
+           "loud_score_precision": 0.8, "daily_precision": 0.5}  # fmt: skip
+    chance = {"precision": 0.2, "loud_precision": 0.01, "daily_precision": 0.1}
+    run = {"n_minutes": 9, "simulated": False, "versions": {}, "rows": [row], "chance": chance}
     name, figures = write_figures.condensed(run)
-    assert name == "stream" and "| 0.6 % | 3.9 % | 49 of 49 | 0.30, 0.90 |" in (
+    assert name == "stream" and "| 0.6 % | 3.9 % | 49 of 49 | 0.30, 0.90 | 0.40, 0.80 | 0.50 |" in (
         write_figures.stream_days(figures)
     )
     with pytest.raises(ValueError, match="simulated"):

@@ -185,8 +185,9 @@ def streamed(seed=0, n=500, window=400, **options):
     return StreamingExtension(detector, window=window, **options), rng
 
 
-def test_false_alarms_stay_at_their_level_over_ten_turnovers():
-    stream, rng = streamed(guard=0.01)
+@pytest.mark.parametrize("options", [{"guard": 0.01, "delay": 0}, {"guard": 0.01}, {}])
+def test_false_alarms_stay_at_their_level_over_ten_turnovers(options):
+    stream, rng = streamed(**options)
     p = [stream.learn(plane(rng, 20)[0]).placement.p_value for _ in range(200)]
     late = np.concatenate(p[100:])
     assert abs((late <= 0.05).mean() - 0.05) < 0.02

@@ -11,7 +11,7 @@ from outsample.cli import main
 from outsample.lab.stream import learners as watching
 from outsample.lab.stream.arriving_days import arrivals, episodes
 from outsample.lab.stream.learners import Entry, Judged, learners
-from outsample.lab.stream.replaying import average_precision, replayed
+from outsample.lab.stream.replaying import average_precision, chance, daily, replayed
 from outsample.lab.stream.stream_bench import STREAM, restored_run, run_stream, told_run
 from outsample.lab.stream.stream_result import DayResult, LearnerRow
 
@@ -37,6 +37,22 @@ def test_a_learner_is_judged_by_what_it_said_at_the_time():
     assert len(row.delays) == len([one for one in loud if one.day != arriving.days[0]])
     assert all(day.n_normal == (~arriving.traffic.day(day.day).is_attack).sum() for day in row.days)
     assert row.loud_precision > row.precision
+
+
+def test_rankings_are_of_the_days_before_and_chance_is_the_share_of_attacks():
+    arriving = arrivals(None)
+    row = replayed(Entry("seer", "peer", Seer, ""), arriving, lambda day: None)
+    later = arriving.traffic.rows(~arriving.first)
+    told = chance(arriving)
+    assert told.precision == later.is_attack.mean() > told.loud_precision > 0
+    shares = [later.day(day).is_attack.mean() for day in arriving.days[1:]]
+    assert told.daily_precision == pytest.approx(np.mean(shares))
+    scores = arriving.X[~arriving.first][:, 0]
+    assert row.score_precision == average_precision(later.is_attack, scores)
+    assert row.loud_score_precision > row.score_precision > told.precision
+    days, wanted = np.array(["a", "a", "b", "b", "c"]), np.array([1, 0, 1, 0, 0], bool)
+    assert daily(average_precision, days, wanted, np.array([2.0, 1, 1, 2, 9])) == 0.75
+    assert math.isnan(daily(average_precision, days, ~wanted & wanted, np.zeros(5)))
 
 
 def test_delays_and_rates_of_a_row():

@@ -93,17 +93,17 @@ def batch_model(stream):
 
 def _frame_columns(stream):
     now = stream._now().model
-    columns = now.columns()[2:-2]
-    learned = [part for frames in stream.memory_.frames for part in frames]
+    columns, neighbors = now.columns()[2:-2], now.model.search.index.X.shape[0] - now.n_originals
+    learned = [part[:neighbors] for frames in stream.memory_.frames for part in frames]
     return [np.concatenate(pair) for pair in zip(columns, learned, strict=True)]
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_stream_is_the_batch_model_of_its_points_to_the_bit(way, monkeypatch):
+@pytest.mark.parametrize(("way", "delay"), [*((way, 0) for way in WAYS), ("blend", 20)])
+def test_a_stream_is_the_batch_model_of_its_points_to_the_bit(way, delay, monkeypatch):
     monkeypatch.setattr(learned_rows, "SCANNED", 30)  # a tree, and some rows beside it
     detector, rng = fitted(way)
     before = pickle.dumps(detector)
-    stream = StreamingExtension(detector, window=200)
+    stream = StreamingExtension(detector, window=200, delay=delay)
     Q = np.concatenate([sheet(rng, 12)[0], rng.normal(size=(3, 3)) * 4])
     same(stream.place(Q), detector.place(Q))
     first = sheet(rng, 90)[0]
@@ -121,6 +121,7 @@ def test_a_stream_is_the_batch_model_of_its_points_to_the_bit(way, monkeypatch):
         np.testing.assert_array_equal(getattr(placed, name), getattr(expected, name), err_msg=name)
     assert pickle.dumps(detector) == before
     assert stream.n_learned_ > 80
+    assert (stream.memory_.n_waiting > 0) == (delay > 0)
 
 
 @pytest.mark.parametrize("way", ["distance", "local tangent", "process", "ball"])
@@ -158,7 +159,7 @@ def test_the_same_arrivals_give_the_same_state_and_a_batch_is_judged_as_it_came(
 def test_the_oldest_leave_and_the_original_map_stays():
     detector, rng = fitted("distance")
     window = 40
-    stream = StreamingExtension(detector, window=window, guard=0.0)
+    stream = StreamingExtension(detector, window=window, guard=0.0, delay=0)
     first = sheet(rng, 1)[0]
     stream.learn(first)
     X = detector.extension_.model_.search.index.X
@@ -332,7 +333,64 @@ def test_what_is_wrong_is_said():
         with pytest.raises(ValueError):
             stream.learn(bad)
     assert stream.n_seen_ == 0
-    assert stream.get_params(deep=False) == {"extension": detector, "window": 10_000, "guard": 0.01}
+    for bad in (-1, 5001, 0.5):
+        with pytest.raises((TypeError, ValueError), match="delay"):
+            StreamingExtension(detector, delay=bad).place(X)
+    defaults = {"window": 10_000, "guard": 0.1, "delay": None}
+    assert stream.get_params(deep=False) == {"extension": detector, **defaults}
+
+
+def test_neighbours_wait_until_others_have_arrived():
+    """Whatever the calls in which they come, and copies of those that wait are no new ones."""
+    detector, rng = fitted("distance")
+    arrivals, Q = sheet(rng, 60)[0], sheet(rng, 5)[0]
+    stream = StreamingExtension(detector, window=100, guard=0.0, delay=25)
+    one_by_one = StreamingExtension(detector, window=100, guard=0.0, delay=25)
+    n = len(detector.extension_.model_.search.index.X)
+    for at in range(60):
+        assert one_by_one.learn(arrivals[at : at + 1]).accepted.all()
+        kept = one_by_one._now().model.model.search.index.X
+        np.testing.assert_array_equal(kept[n:], arrivals[: max(at + 1 - 25, 0)])
+    assert stream.learn(arrivals[:20]).accepted.all()
+    same(stream.place(Q)._replace(p_value=0), detector.place(Q)._replace(p_value=0))
+    assert not stream.learn(arrivals[15:20]).accepted.any()
+    stream.learn(arrivals[20:])
+    assert stream.n_learned_ == one_by_one.n_learned_ == 60
+    np.testing.assert_array_equal(stream.memory_.points, one_by_one.memory_.points)
+    assert stream.memory_.n_waiting == 25 and one_by_one.memory_.n_waiting == 25
+    same(pickle.loads(pickle.dumps(stream)).place(Q), stream.place(Q))
+    for part in np.array_split(sheet(rng, 400)[0], 29):  # the oldest leave, the latest wait
+        stream.learn(part)
+        assert stream.memory_.n_waiting == 25
+        waiting = stream.memory_.seen_at[-25:]
+        np.testing.assert_array_equal(waiting, stream.n_seen_ - 25 + np.arange(1, 26))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_copies_are_found_among_rows_that_begin_alike(kind):
+    rng = np.random.default_rng(0)
+    rows, Q = rng.integers(0, 3, size=(2, 40, 4)).astype(float)
+    Q[0], Q[1] = rows[3], -0.0 * rows[3]
+    expected = [(row == rows).all(axis=1).any() for row in Q]
+    assert 0 < np.sum(expected) < 40
+    np.testing.assert_array_equal(learned_rows.are_copies(kind(Q), kind(rows), None), expected)
+    assert not learned_rows.are_copies(kind(Q), kind(rows[:0]), None).any()
+
+
+def test_what_lasts_for_less_than_the_delay_stays_strange():
+    """A quiet stretch of one kind, too little strange to be kept out one by one."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 3))
+    ways = PCAExtension(n_neighbors=10, weighting="distance", order=0, loss="squared")
+    detector = NoveltyDetector(ways).fit(X, X[:, :2])
+    beside = np.array([2.2, 2.2, 0.0]) + 0.05 * rng.normal(size=(200, 3))
+    scores = {}
+    for delay in (0, 250):
+        stream = StreamingExtension(detector, window=1000, guard=0.01, delay=delay)
+        found = [stream.learn(rows).placement.abnormality for rows in np.split(beside, 20)]
+        scores[delay] = np.median(np.concatenate(found[10:]))
+    assert scores[250] == pytest.approx(np.median(detector.abnormality(beside[100:])))
+    assert scores[0] < scores[250] - 1
 
 
 @pytest.mark.long

@@ -53,7 +53,7 @@ from outsample.cli.exit_codes import BAD_USE, Failure, plain_errors, reading
 )  # fmt: skip
 @click.option(
     "--guard", type=click.FloatRange(0, 1), metavar="NUMBER",
-    help="P-value above which a learned row becomes a neighbour; else 0.01.",
+    help="P-value above which a learned row becomes a neighbour; else 0.1.",
 )  # fmt: skip
 @click.option("--log-rows", is_flag=True, help="Write the numbers of the rows into the log too.")
 def serve(model: str, host: str, port: int, **given: Any) -> None:

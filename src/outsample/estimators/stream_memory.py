@@ -12,7 +12,7 @@ from outsample.points import Points
 from outsample.records import Frames
 from outsample.trust import conformal
 from outsample.trust.drift import DriftTests
-from outsample.trust.recent import latest, refreshing
+from outsample.trust.recent import STRANGE, latest, refreshing
 
 # This part of the window leaves at once when it is full.
 LEAVING = 8
@@ -25,8 +25,9 @@ class Memory(NamedTuple):
     them, logarithms of widths (l,), distances from the original map (l,), and with which arrival
     each was last seen (l,). Of the latest r arrivals: distances from the original map (r,), and
     scores of the latest that count for p-values. How many arrived, how many counted and how many
-    were learned ever, how many strange ones are in a row now, and the tests. Without a detector
-    there are no widths and no scores.
+    were learned ever, how many strange ones are in a row now, and the tests. The last ``n_waiting``
+    learned points wait: they are no neighbours yet. Without a detector there are no widths and no
+    scores.
     """
 
     points: Points
@@ -42,6 +43,7 @@ class Memory(NamedTuple):
     n_learned: int
     in_a_row: int
     tests: DriftTests
+    n_waiting: int = 0
 
     def columns(self, has_widths: bool) -> list[Points]:
         """Return what is known of the learned points, in the order of `StreamModel.columns`."""
@@ -52,8 +54,10 @@ class Memory(NamedTuple):
             found += [self.widths, np.ones(len(self.widths), dtype=np.int64)]
         return found
 
-    def with_learned(self, columns: list[Points], gaps: np.ndarray, seen_at: np.ndarray) -> Memory:
-        """Memory of the learned points in these columns."""
+    def with_learned(
+        self, columns: list[Points], gaps: np.ndarray, seen_at: np.ndarray, n_waiting: int
+    ) -> Memory:
+        """Memory of the learned points in these columns, the last of which wait."""
         pairs, at = [], 2
         for _ in self.frames:
             pairs.append(Frames(*columns[at : at + 2]))
@@ -61,7 +65,7 @@ class Memory(NamedTuple):
         widths = columns[at] if len(columns) > at else self.widths
         return self._replace(
             points=columns[0], images=columns[1], frames=tuple(pairs), widths=widths, gaps=gaps,
-            seen_at=seen_at,
+            seen_at=seen_at, n_waiting=n_waiting,
         )  # fmt: skip
 
 
@@ -103,8 +107,7 @@ def staying(seen_at: np.ndarray, window: int) -> np.ndarray:
 
 
 def with_arrivals(
-    memory: Memory, arrivals: Arrivals, originals: np.ndarray | None, m_given: int, window: int,
-    guard: float,
+    memory: Memory, arrivals: Arrivals, originals: np.ndarray | None, m_given: int, window: int
 ) -> tuple[Memory, np.ndarray]:
     """Memory after arrivals, before any is learned, and the scores that are new in it.
 
@@ -119,7 +122,7 @@ def with_arrivals(
         return memory, np.empty(0)
     p_original = conformal.p_values(arrivals.original_scores, originals)
     tests = memory.tests.after(p_original, arrivals.placed.p_value, len(originals), m_given)
-    counts, in_a_row = refreshing(arrivals.placed.p_value <= guard, memory.in_a_row)
+    counts, in_a_row = refreshing(arrivals.placed.p_value <= STRANGE, memory.in_a_row)
     new = arrivals.placed.abnormality[counts]
     memory = memory._replace(
         scores=latest(memory.scores, new, window), n_scored=memory.n_scored + len(new),

@@ -16,10 +16,12 @@ from outsample.estimators.refitting import new_map
 from outsample.estimators.stream_drift import drift_of, reason_of
 from outsample.estimators.stream_memory import Memory, nothing_learned
 from outsample.estimators.stream_model import starting_model
-from outsample.estimators.stream_writer import Learned, Snapshot, StreamWriter
+from outsample.estimators.stream_writer import Learned, Snapshot, StreamWriter, stacked
 from outsample.points import Points, in_metric
 from outsample.trust.drift import Drift
 
+# This part of the window waits.
+WAITING = 10
 # One thread starts a stream, the others wait for it.
 _STARTING = Lock()
 
@@ -30,8 +32,8 @@ class StreamingExtension(BaseEstimator):
     ``place`` answers as the detector does; ``learn`` places arrivals and then learns from them.
     *Every* arrival refreshes the calibration of p-values, but a run of strange ones only once; only
     those whose p-value is above ``guard`` become neighbours of later points, with their placement
-    for an image. The original
-    points never move or leave. The model that was given is never changed.
+    for an image, and only when ``delay`` others have arrived. The original points never move or
+    leave. The model that was given is never changed.
 
     Parameters
     ----------
@@ -42,14 +44,18 @@ class StreamingExtension(BaseEstimator):
         How many learned points are kept at most, and how many arrivals the calibration looks back
         on; at least 20. When there are more learned points, the eighth of the window that was not
         seen for longest leaves.
-    guard : float, default=0.01
+    guard : float, default=0.1
         P-value above which an arrival may become a neighbour. Of normal arrivals this share stays
         outside; of strange ones nearly all do.
+    delay : int, default=None
+        How many others arrive before an accepted arrival counts as a neighbour, at most half of the
+        window: what lasts for less does not vouch for itself. None is a tenth of the window, and 0
+        without a detector.
 
     Attributes
     ----------
     n_seen_, n_learned_ : int
-        Arrivals so far, and those that became neighbours.
+        Arrivals so far, and those that became neighbours or wait for it.
     drift_ : Drift
         Whether the map still fits what arrives; prints as a sentence.
     needs_refit_ : bool
@@ -68,7 +74,9 @@ class StreamingExtension(BaseEstimator):
     ``window`` arrivals come in, whatever they are: so an arrival is compared with scores that it
     is exchangeable with as long as nothing changes, and with the latest ones when something does.
     Of up to 120 strange arrivals in a row only the first counts, so that an hour of one kind of
-    fault does not make the next such hour look usual.
+    fault does not make the next such hour look usual. For the same reason neighbours wait: those
+    that arrived with a point are of the same event, no evidence that it is usual, as neighbours in
+    time are none of a dimension (Theiler).
 
     Arrivals that coincide with a known point refresh the calibration and are no new neighbours.
     Learned points count in places by local placers, in scores and isolation. Placers over all
@@ -79,6 +87,14 @@ class StreamingExtension(BaseEstimator):
     part. Nothing depends on a clock: the same arrivals give the same state. Models are wrapped
     here that are fitted already, so that there is no ``fit``; ``clone`` gives a stream around an
     extension that is not.
+
+    Arrivals of many days are best sorted by ``abnormality``, which is in the units of the original
+    points for ever; a p-value says how rare such a score was lately.
+
+    References
+    ----------
+    J. Theiler, "Spurious dimension from correlation algorithms applied to limited time-series
+    data", Phys. Rev. A 34 (1986).
 
     Examples
     --------
@@ -100,10 +116,13 @@ class StreamingExtension(BaseEstimator):
     _snapshot: Snapshot
     _writer: StreamWriter
 
-    def __init__(self, extension: Any, *, window: int = 10_000, guard: float = 0.01) -> None:
+    def __init__(
+        self, extension: Any, *, window: int = 10_000, guard: float = 0.1, delay: int | None = None
+    ) -> None:
         self.extension = extension
         self.window = window
         self.guard = guard
+        self.delay = delay
 
     def __sklearn_tags__(self) -> Tags:
         """Tell scikit-learn what the extension takes."""
@@ -179,13 +198,15 @@ class StreamingExtension(BaseEstimator):
             new map is turned, mirrored, scaled and shifted to fit the old images best, so that who
             knew the old map finds their way. This stream stays as it is.
         """
-        now = self._now().model.model
-        X = now.search.index.X
+        X = stacked(self._core.model_.search.index.X, self._now().memory.points)
         Y = new_map(embedding, X, self._core.model_.judge.Y)
         extension = clone(self.extension)
         if isinstance(extension, NoveltyDetector):  # it may have made its own map
             extension.set_params(extension=clone(self._core))
-        return StreamingExtension(extension.fit(X, Y), window=self.window, guard=self.guard)
+        fitted = extension.fit(X, Y)
+        return StreamingExtension(
+            fitted, window=self.window, guard=self.guard, delay=self.delay
+        )
 
     @property
     def n_seen_(self) -> int:
@@ -194,7 +215,7 @@ class StreamingExtension(BaseEstimator):
 
     @property
     def n_learned_(self) -> int:
-        """Arrivals that became neighbours, those that left again among them."""
+        """Arrivals that became neighbours or wait for it, those that left again among them."""
         return self._now().memory.n_learned
 
     @property
@@ -236,12 +257,19 @@ class StreamingExtension(BaseEstimator):
         if "memory_" not in vars(self):
             self.memory_ = nothing_learned(model)
         originals = extension.scores_ if has_scores else None
-        self._writer = StreamWriter(originals, int(self.window))
+        self._writer = StreamWriter(originals, int(self.window), self._delay(has_scores))
         self._snapshot = self._writer.started(model, self.memory_)
+
+    def _delay(self, has_scores: bool) -> int:
+        if self.delay is not None:
+            return int(self.delay)
+        return int(self.window) // WAITING if has_scores else 0
 
     def _check_parameters(self) -> None:
         check_number("window", self.window, 20, 10**9, whole=True)
         check_number("guard", self.guard, 0, 1)
+        if self.delay is not None:
+            check_number("delay", self.delay, 0, int(self.window) // 2, whole=True)
         extension = self.extension
         if not isinstance(extension, NoveltyDetector | PCAExtension):
             allowed = "a fitted NoveltyDetector with a map, or a fitted PCAExtension"

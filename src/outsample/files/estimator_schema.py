@@ -37,6 +37,8 @@ def parameter(value: Any, scope: Scope) -> None:
 
 # Estimators whose parameters are fitted ones.
 AROUND_FITTED = (StreamingExtension,)
+# Parameters that files from before there were any lack, and what these meant.
+LATER: dict[type, dict[str, Any]] = {StreamingExtension: {"delay": 0}}
 # What an estimator may hold as a parameter, where it is an estimator.
 HOLDS: dict[tuple[type, str], tuple[type, ...]] = {
     (Extended, "extension"): MAPS,

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from outsample.files.estimator_schema import (
     AROUND_FITTED,
     CLASSES,
+    LATER,
     are_all_learnt,
     bare,
     parameters_fit,
@@ -33,7 +34,7 @@ def loaded(mapped: Mapped, at_once: bool) -> Any:
         if cls in AROUND_FITTED:  # the arrays of its parameters are as much to be verified
             mapped.verify()
             at_once = True
-        given = _decoded(mapped, "parameters")
+        given = LATER.get(cls, {}) | _decoded(mapped, "parameters")
         parameters_fit(cls, given)
         if not at_once:
             told = _described(mapped, "learnt")[1]

@@ -79,6 +79,7 @@ FIELDS |= {
         "n_learned": whole(),
         "in_a_row": whole(),
         "tests": is_a(DriftTests),
+        "n_waiting": whole(),
     },
 }  # fmt: skip
 
@@ -118,6 +119,9 @@ def memory_fits(model: StreamingExtension, scope: Scope) -> None:
         raise Misfit(".memory_.seen_at is later than now")
     if not learned <= min(window, memory.n_learned) or memory.n_learned > memory.n_seen:
         raise Misfit(".memory_ has more points than arrived")
+    waiting = memory.seen_at[max(learned - memory.n_waiting, 0) :]
+    if memory.n_waiting > learned or (np.diff(waiting) <= 0).any():
+        raise Misfit(".memory_.n_waiting does not fit the others")
     most = memory.n_seen if has_scores else 0
     if memory.n_scored > most or memory.in_a_row > most:
         raise Misfit(".memory_ has more scores than arrivals")

@@ -105,6 +105,24 @@ def learned_index(
     return LearnedIndex(base, X, tree)
 
 
+def are_copies(Q: Points, rows: Points, n_jobs: int | None) -> np.ndarray:
+    """Which points (q,) are at no distance from one of the rows, dense or sparse as they are.
+
+    >>> are_copies(np.array([[1.0], [2.0]]), np.array([[2.0], [3.0]]), None)
+    array([False,  True])
+    """
+    found = np.zeros(Q.shape[0], dtype=bool)
+    # Copies begin alike, which is soon seen, and hardly any others do.
+    alike = ~found if sparse.issparse(Q) else np.isin(Q[:, 0], rows[:, 0])
+    q, n = int(alike.sum()), rows.shape[0]
+    if q and n:
+        nearest, distances = np.empty((q, 1), dtype=np.int64), np.empty((q, 1))
+        known, asked = kernel_rows(rows), kernel_rows(Q[alike])
+        over_rows(search.scan_nearest, q, n_jobs, known, n, asked, nearest, distances)
+        found[alike] = distances[:, 0] == 0
+    return found
+
+
 class GrowingTable:
     """Columns of one length, to whose ends rows are added without copying what is there.
 

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
+# P-value up to which an arrival is strange here, whatever becomes of it otherwise.
+STRANGE = 0.01
 # Strange arrivals in a row that count once; those beyond count singly.
 LONGEST_RUN = 120
 

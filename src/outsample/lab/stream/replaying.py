@@ -3,13 +3,14 @@
 import math
 from collections.abc import Callable
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from outsample.lab.stream.arriving_days import Arrivals, Episode, episodes
+from outsample.lab.stream.arriving_days import FLOODED_FROM, Arrivals, Episode, episodes
 from outsample.lab.stream.learners import Entry, Judged
-from outsample.lab.stream.stream_result import LEVEL, DayResult, LearnerRow
+from outsample.lab.stream.stream_result import LEVEL, Chance, DayResult, LearnerRow
 from outsample.lab.traffic.loud import loud_by_any_attack
 
 Array = NDArray[np.float64]
@@ -33,13 +34,43 @@ def replayed(entry: Entry, arriving: Arrivals, on_day: Callable[[str], None]) ->
     found = episodes(arriving.traffic)
     days = [_day(day, arriving, p_values, found, day in drifted) for day in arriving.days[1:]]
     row = LearnerRow(entry.name, entry.family, entry.note, days, 0.0, 0.0, perf_counter() - begin)
-    shown = np.isin(arriving.traffic.days, [day.day for day in row.before])
-    strange = _strangeness(p_values[shown], scores[shown])
-    n_attack = arriving.traffic.n_attack[shown]
+    shown = summed_up(arriving)
+    strange, scores = _strangeness(p_values[shown], scores[shown]), scores[shown]
+    traffic = arriving.traffic.rows(shown)
+    attack, loud = traffic.is_attack, loud_by_any_attack(traffic.n_attack)
     return row._replace(
-        precision=average_precision(n_attack > 0, strange),
-        loud_precision=average_precision(loud_by_any_attack(n_attack), strange),
+        precision=average_precision(attack, strange),
+        loud_precision=average_precision(loud, strange),
+        daily_precision=daily(average_precision, traffic.days, attack, strange),
+        score_precision=average_precision(attack, scores),
+        loud_score_precision=average_precision(loud, scores),
     )
+
+
+def summed_up(arriving: Arrivals) -> NDArray[np.bool_]:
+    """Tell which minutes are ranked: of the days that arrive, before one attack covers all."""
+    days = arriving.traffic.days
+    found: NDArray[np.bool_] = ~arriving.first & ~((days >= FLOODED_FROM) & (days < "1999"))
+    return found
+
+
+def chance(arriving: Arrivals) -> Chance:
+    """Return what a ranking that knows nothing gets: the shares of what is to be found."""
+    traffic = arriving.traffic.rows(summed_up(arriving))
+    attack, loud = traffic.is_attack, loud_by_any_attack(traffic.n_attack)
+    by_day = daily(lambda wanted, _: float(wanted.mean()), traffic.days, attack, attack)
+    return Chance(float(attack.mean()), float(loud.mean()), by_day)
+
+
+def daily(
+    measure: Callable[[NDArray[np.bool_], Any], float],
+    days: NDArray[np.str_],
+    wanted: NDArray[np.bool_],
+    strange: Any,
+) -> float:
+    """Mean of a measure over the days that have something to find; NaN if none has."""
+    found = [measure(wanted[days == day], strange[days == day]) for day in np.unique(days[wanted])]
+    return float(np.mean(found)) if found else math.nan
 
 
 def average_precision(wanted: NDArray[np.bool_], strange: Array) -> float:

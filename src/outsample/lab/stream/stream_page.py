@@ -11,7 +11,7 @@ from outsample.report.page import Picture, Section, Table, build_page
 
 SUMMARY = (
     "Learner", "false alarms, median day", "worst day", "episodes at once", "ever",
-    "average precision", "of loud minutes", "s",
+    "average precision", "of loud minutes", "by score", "of loud minutes", "mean day", "s",
 )  # fmt: skip
 DAYS = ("Day", "normal minutes", "false alarms", "episodes", "at once", "ever", "drift")
 # A day with no false alarm stands here in the picture.
@@ -21,7 +21,9 @@ LEAST = 1e-4
 def summary_table(run: StreamRun) -> Table:
     """Return one line a learner; the worst day is after the first week."""
     ours = frozenset(at for at, row in enumerate(run.rows) if row.name == METHOD)
-    return Table(SUMMARY, [_summary(row) for row in run.rows], "\n".join(run.missing), ours)
+    chance = ["chance", *[""] * 4, *(number(part) for part in (*run.chance[:2], *run.chance)), ""]
+    lines = [*(_summary(row) for row in run.rows), chance]
+    return Table(SUMMARY, lines, "\n".join(run.missing), ours)
 
 
 def _summary(row: LearnerRow) -> list[str]:
@@ -34,6 +36,9 @@ def _summary(row: LearnerRow) -> list[str]:
         str(int(np.isfinite(delays).sum())),
         number(row.precision),
         number(row.loud_precision),
+        number(row.score_precision),
+        number(row.loud_score_precision),
+        number(row.daily_precision),
         f"{row.seconds:.0f}",
     ]
 

@@ -29,6 +29,14 @@ class DayResult(NamedTuple):
         return self.false_alarms / self.n_normal if self.n_normal else math.nan
 
 
+class Chance(NamedTuple):
+    """Average precision of a ranking that knows nothing, as in `LearnerRow`: shares of minutes."""
+
+    precision: float = math.nan
+    loud_precision: float = math.nan
+    daily_precision: float = math.nan
+
+
 class LearnerRow(NamedTuple):
     """One learner on all days."""
 
@@ -36,9 +44,12 @@ class LearnerRow(NamedTuple):
     family: str
     note: str
     days: Sequence[DayResult]
-    precision: float  # Average precision, all minutes of attacks, days before they cover all
+    precision: float  # Average precision by p-value, minutes of attacks, days before they cover all
     loud_precision: float  # Likewise of minutes with at least 100 connections of attacks
     seconds: float
+    daily_precision: float = math.nan  # By p-value within a day, mean of the days with attacks
+    score_precision: float = math.nan  # Of all minutes by score alone
+    loud_score_precision: float = math.nan
 
     @property
     def before(self) -> list[DayResult]:
@@ -78,6 +89,7 @@ class StreamRun(NamedTuple):
     seconds: float
     rows: Sequence[LearnerRow]
     missing: Sequence[str]  # Sentences about who could not run
+    chance: Chance = Chance()
 
     @property
     def ours(self) -> LearnerRow | None:
