@@ -142,10 +142,34 @@ def test_a_share_of_a_tree_finds_true_distances_in_any_order(seed, share):
         np.testing.assert_allclose(apart, exact, rtol=1e-14)
 
 
+@given(seed=st.integers(0, 10**6), D=st.integers(1, 9))
+def test_squares_of_boxes_and_of_leaves(seed, D):
+    rng = np.random.default_rng(seed)
+    ends, leaf, x = rng.normal(size=(2, D, trees.FAN)), rng.normal(size=(D, 24)), rng.normal(size=D)
+    fan, beside, squares = np.sort(ends, axis=0), np.empty(trees.FAN), np.empty(24)
+    trees.fan_squares(fan, x, beside)
+    expected = [reference.box_square(fan[:, :, j], x) for j in range(trees.FAN)]
+    np.testing.assert_allclose(beside, expected, rtol=1e-14)
+    assert trees.box_square(fan[:, :, 0], x) == pytest.approx(expected[0], rel=1e-14)
+    trees.leaf_squares(leaf, x, squares)
+    np.testing.assert_allclose(squares, ((leaf.T - x) ** 2).sum(axis=1), rtol=1e-14)
+
+
+@pytest.mark.parametrize("n", [1, 64, 65, 200, 900, 1100, 5000, 17_000])
+def test_trees_of_any_depth_find_what_a_full_scan_finds(n):
+    rng = np.random.default_rng(n)
+    X, Q = rng.normal(size=(n, 3)), rng.normal(size=(20, 3)) * 2
+    near, k = NeighborIndex(X, "kd_tree").nearest(Q, min(n, 7)), min(n, 7)
+    found, apart = np.empty((20, k), dtype=np.int64), np.empty((20, k))
+    search.scan_nearest(0, 20, X, n, Q, found, apart)
+    np.testing.assert_array_equal(near.indices, found.ravel())
+    np.testing.assert_array_equal(near.distances, apart.ravel())
+
+
 def test_home_leaves():
     X = np.random.default_rng(0).normal(size=(300, 2))
     tree, homes = Tree(X), np.empty(300, dtype=np.int64)
-    trees.home_leaves(0, 300, tree.boxes, 1.0, X, homes)
+    trees.home_leaves(0, 300, tree.fans, len(tree.leaves), 1.0, X, homes)
     leaf = np.searchsorted(tree.starts, np.arange(300), side="right") - 1
     np.testing.assert_array_equal(homes[tree.rows], leaf)
 

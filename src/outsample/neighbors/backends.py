@@ -20,6 +20,8 @@ FAR_AWAY = 1e100
 
 # Rows in a leaf of a tree, at most: whole leaves are compared with a query in vector registers.
 LEAF_ROWS = 64
+# Widths of leaves are multiples of what fills a register.
+LANES = 8
 
 # So many bytes stay in a processor's cache from query to query; of few queries none shares a leaf.
 CACHED, FEW_QUERIES = 2**20, 64
@@ -46,9 +48,10 @@ class Tree:
         leaves = 2 ** max(0, int(np.ceil(np.log2(n / LEAF_ROWS))))
         self.rows = np.arange(n)
         self.starts = np.empty(leaves + 1, dtype=np.int64)
-        self.boxes = np.empty((2 * leaves - 1, 2, D))
-        kernels.build_tree(X, self.rows, self.starts, self.boxes)
-        width = 4 * int(np.ceil(np.diff(self.starts).max() / 4))
+        boxes = np.empty((2 * leaves - 1, 2, D))
+        kernels.build_tree(X, self.rows, self.starts, boxes)
+        self.box, self.fans = boxes[0].copy(), _fans(boxes)
+        width = LANES * int(np.ceil(np.diff(self.starts).max() / LANES))
         self.leaves = np.full((leaves, D, width), np.inf)
         leaf = np.repeat(np.arange(leaves), np.diff(self.starts))
         self.leaves[leaf, :, np.arange(n) - self.starts[leaf]] = X[self.rows]
@@ -56,7 +59,7 @@ class Tree:
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
         """What the kernels walk through."""
-        return self.rows, self.starts, self.boxes, self.leaves
+        return self.rows, self.starts, self.box, self.fans, self.leaves
 
     def order(self, Q: np.ndarray, scale: float, n_jobs: int | None) -> np.ndarray:
         """Order (q,) in which queries look at much the same leaves as those before them.
@@ -67,8 +70,22 @@ class Tree:
         if q <= FEW_QUERIES or self.leaves.nbytes <= CACHED:
             return np.arange(q)
         homes = np.empty(q, dtype=np.int64)
-        over_rows(kernels.home_leaves, q, n_jobs, self.boxes, scale, Q, homes)
+        parts = (self.fans, len(self.leaves), scale, Q, homes)
+        over_rows(kernels.home_leaves, q, n_jobs, *parts)
         return np.argsort(homes, kind="stable")
+
+
+def _fans(boxes: np.ndarray) -> np.ndarray:
+    """Boxes (2 l - 1, 2, D) of halves, by whose children they are: (inner nodes, 2, D, FAN)."""
+    D, fan = boxes.shape[2], kernels.FAN
+    fans = [np.empty((0, 2, D, fan))]
+    count = (len(boxes) + 1) // 2
+    while count > 1:  # from the leaves up: what is left over is the root's
+        level, count = boxes[count - 1 : 2 * count - 1], -(-count // fan)
+        part = np.zeros((count, fan, 2, D))
+        part[:, -(len(level) // count) :] = level.reshape(count, -1, 2, D)
+        fans.insert(1, part.transpose(0, 2, 3, 1))
+    return np.concatenate(fans)
 
 
 class Products:
