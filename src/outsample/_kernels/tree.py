@@ -1,12 +1,11 @@
 """A k-d tree with the box of every node, and exact search in it.
 
-It is built in halves, numbered as in a heap: those of node ``i`` are ``2 i + 1`` and ``2 i + 2``,
-and all leaves are on one level. It is searched in fans: an inner node holds the boxes of its `FAN`
-children, all of which are compared with a query at once, in vector registers. Fans are numbered
-level by level, leaves last, so that the children of a node are numbered on end; the root has as
-many as are left over, in its last places. What is cut off lies beyond the k-th neighbour by more
-than rounding can say; the distances are those of `search.distance`, so that the answer is that of a
-full scan.
+All leaves are on one level, a power of two of them. It is built in halves and searched in fans: an
+inner node holds the boxes of its `FAN` children, four levels of halves below, which are compared
+with a query at once, in vector registers. Nodes are numbered level by level, leaves last, so that
+the children of a node are numbered on end; the root has as many as are left over, in its last
+places. What is cut off lies beyond the k-th neighbour by more than rounding can say; the distances
+are those of `search.distance`, so that the answer is that of a full scan.
 """
 
 from __future__ import annotations
@@ -19,10 +18,12 @@ from outsample._kernels.search import distance
 
 # Squares of normalised distances below this have lost digits.
 LOST = 1e-290
-# Children of a node: four levels of halves.
+# Children of a node.
 FAN = 16
 # Nodes that can wait: those of a fan on every level, up to 2^60 leaves.
 WAITING = 16 * FAN
+# Rows of a node, about, by which its widest column is told: which one it is changes the time only.
+MEASURED = 64
 
 
 @njit
@@ -53,48 +54,66 @@ def part_at_middle(values, rows, first, last, middle):
 
 
 @njit
-def build_tree(X, rows, starts, boxes):
-    """Sort ``rows`` (n,) into leaves; nodes begin at ``starts`` and fill ``boxes`` (2 D each).
+def widest_column(X, rows, low, high):
+    """Find the column in which some of the rows are widest apart; ``low`` and ``high`` are room."""
+    for a in range(X.shape[1]):
+        low[a], high[a] = np.inf, -np.inf
+    for j in range(0, rows.size, max(1, rows.size // MEASURED)):
+        x = X[rows[j]]
+        for a in range(x.size):
+            low[a] = x[a] if x[a] < low[a] else low[a]
+            high[a] = x[a] if x[a] > high[a] else high[a]
+    widest = 0
+    for a in range(1, X.shape[1]):
+        if high[a] - low[a] > high[widest] - low[widest]:
+            widest = a
+    return widest
 
-    A node is halved at the median of its widest column. ``starts`` has one entry more than there
-    are nodes on the last level, which begins with node ``len(starts) - 2``.
+
+@njit
+def halve(start, stop, X, rows, values, starts, size, least):
+    """Halve nodes of ``size`` leaves, at the median of their widest column, down to ``least``.
+
+    Leaf ``i`` has ``rows`` (n,) from ``starts[i]`` on, its node those of all its leaves; where
+    nodes of ``size`` start has to be known. ``values`` (n,) is room.
     """
-    n, D = X.shape
-    leaves = starts.size - 1
-    begin, end = np.empty(2 * leaves - 1, np.int64), np.empty(2 * leaves - 1, np.int64)
-    begin[0], end[0] = 0, n
-    values = np.empty(n)
-    waiting = np.zeros(64, np.int64)
-    top = 1
-    while top > 0:  # depth first: the points of a small node stay at hand
-        top -= 1
-        node = waiting[top]
-        first, last = begin[node], end[node]
-        box = boxes[node]
-        for a in range(D):
-            box[0, a] = np.inf
-            box[1, a] = -np.inf
-        for j in range(first, last):
-            x = X[rows[j]]
-            for a in range(D):
+    low, high = np.empty(X.shape[1]), np.empty(X.shape[1])
+    waiting, sizes = np.empty(64, np.int64), np.empty(64, np.int64)
+    for i in range(start, stop):
+        waiting[0], sizes[0], top = i * size, size, 1
+        while top > 0:  # depth first: the points of a small node stay at hand
+            top -= 1
+            leaf, half = waiting[top], sizes[top] // 2
+            if half < least:
+                continue
+            first, last = starts[leaf], starts[leaf + 2 * half]
+            widest = widest_column(X, rows[first:last], low, high)
+            for j in range(first, last):
+                values[j] = X[rows[j], widest]
+            middle = (first + last) // 2
+            part_at_middle(values, rows, first, last, middle)
+            starts[leaf + half] = middle
+            waiting[top], waiting[top + 1] = leaf + half, leaf
+            sizes[top], sizes[top + 1] = half, half
+            top += 2
+
+
+@njit
+def fill_leaves(start, stop, X, rows, starts, leaves, boxes):
+    """Copy the rows of leaves to ``leaves`` (l, D, width), column by column, and find the boxes."""
+    for i in range(start, stop):
+        leaf, box, first = leaves[i], boxes[i], starts[i]
+        count = starts[i + 1] - first
+        for a in range(X.shape[1]):
+            box[0, a], box[1, a] = np.inf, -np.inf
+            for j in range(count, leaf.shape[1]):
+                leaf[a, j] = np.inf
+        for j in range(count):
+            x = X[rows[first + j]]
+            for a in range(x.size):
+                leaf[a, j] = x[a]
                 box[0, a] = x[a] if x[a] < box[0, a] else box[0, a]
                 box[1, a] = x[a] if x[a] > box[1, a] else box[1, a]
-        if node >= leaves - 1:
-            starts[node - leaves + 1] = first
-            continue
-        widest = 0
-        for a in range(1, D):
-            if box[1, a] - box[0, a] > box[1, widest] - box[0, widest]:
-                widest = a
-        for j in range(first, last):
-            values[j] = X[rows[j], widest]
-        middle = (first + last) // 2
-        part_at_middle(values, rows, first, last, middle)
-        begin[2 * node + 1], end[2 * node + 1] = first, middle
-        begin[2 * node + 2], end[2 * node + 2] = middle, last
-        waiting[top], waiting[top + 1] = 2 * node + 2, 2 * node + 1
-        top += 2
-    starts[leaves] = n
 
 
 @njit

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from outsample._kernels import tree as kernels
-from outsample._parallel import over_rows
+from outsample._parallel import over_rows, thread_count
 from outsample.points import Points, row_norms
 
 # Normalised training coordinates are far below this; a query beyond it is only compared directly.
@@ -43,18 +43,22 @@ class Tree:
     It answers by itself, with the distances and the order of the exact scan.
     """
 
-    def __init__(self, X: np.ndarray) -> None:
+    def __init__(self, X: np.ndarray, n_jobs: int | None = None) -> None:
         n, D = X.shape
         leaves = 2 ** max(0, int(np.ceil(np.log2(n / LEAF_ROWS))))
         self.rows = np.arange(n)
-        self.starts = np.empty(leaves + 1, dtype=np.int64)
-        boxes = np.empty((2 * leaves - 1, 2, D))
-        kernels.build_tree(X, self.rows, self.starts, boxes)
-        self.box, self.fans = boxes[0].copy(), _fans(boxes)
+        self.starts = np.zeros(leaves + 1, dtype=np.int64)
+        self.starts[-1] = n
+        # The first nodes by one thread, what is below them by as many as there are.
+        parts = min(leaves, 2 ** int(np.ceil(np.log2(thread_count(n_jobs)))))
+        halved = X, self.rows, np.empty(n), self.starts
+        kernels.halve(0, 1, *halved, leaves, leaves // parts)
+        over_rows(kernels.halve, parts, n_jobs, *halved, leaves // parts, 1, each=1)
         width = LANES * int(np.ceil(np.diff(self.starts).max() / LANES))
-        self.leaves = np.full((leaves, D, width), np.inf)
-        leaf = np.repeat(np.arange(leaves), np.diff(self.starts))
-        self.leaves[leaf, :, np.arange(n) - self.starts[leaf]] = X[self.rows]
+        self.leaves, boxes = np.empty((leaves, D, width)), np.empty((leaves, 2, D))
+        filled = X, self.rows, self.starts, self.leaves, boxes
+        over_rows(kernels.fill_leaves, leaves, n_jobs, *filled)
+        self.box, self.fans = _fans(boxes)
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
@@ -75,23 +79,23 @@ class Tree:
         return np.argsort(homes, kind="stable")
 
 
-def _fans(boxes: np.ndarray) -> np.ndarray:
-    """Boxes (2 l - 1, 2, D) of halves, by whose children they are: (inner nodes, 2, D, FAN)."""
+def _fans(boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Box (2, D) of all, and those of the children of inner nodes: (i, 2, D, FAN), from (l, 2, D)."""
     D, fan = boxes.shape[2], kernels.FAN
     fans = [np.empty((0, 2, D, fan))]
-    count = (len(boxes) + 1) // 2
-    while count > 1:  # from the leaves up: what is left over is the root's
-        level, count = boxes[count - 1 : 2 * count - 1], -(-count // fan)
-        part = np.zeros((count, fan, 2, D))
-        part[:, -(len(level) // count) :] = level.reshape(count, -1, 2, D)
+    while len(boxes) > 1:  # from the leaves up: what is left over is the root's
+        children = boxes.reshape(-(-len(boxes) // fan), -1, 2, D)
+        part = np.zeros((len(children), fan, 2, D))
+        part[:, -children.shape[1] :] = children
         fans.insert(1, part.transpose(0, 2, 3, 1))
-    return np.concatenate(fans)
+        boxes = np.stack([children[:, :, 0].min(axis=1), children[:, :, 1].max(axis=1)], axis=1)
+    return boxes[0], np.concatenate(fans)
 
 
 class Products:
     """Distances by matrix products, through scikit-learn: best for images and the like."""
 
-    def __init__(self, X: Points) -> None:
+    def __init__(self, X: Points, n_jobs: int | None = None) -> None:
         from sklearn.neighbors import NearestNeighbors
 
         # |x|^2 - 2xy + |y|^2 cancels less near the origin; sparse rows stay where they are.

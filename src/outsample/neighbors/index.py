@@ -11,7 +11,6 @@ left out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -54,7 +53,7 @@ TREE_SHARE = 0.12
 CHUNK_ENTRIES = 2**21
 
 
-INDEXES: dict[str, Callable[[Points], Any]] = {"kd_tree": Tree, "brute": Products}
+INDEXES: dict[str, Callable[[Points, int | None], Any]] = {"kd_tree": Tree, "brute": Products}
 KINDS = (*INDEXES, "codes")
 # The approximate search, by what the exact one would be.
 GUESSES = {"kd_tree": "kd_tree", "brute": "codes"}
@@ -130,8 +129,8 @@ class NeighborIndex:
         if self._built is None:
             with _BUILDING:
                 if self._built is None:
-                    build = INDEXES.get(self.kind) or partial(Codes, n_jobs=self.n_jobs)
-                    self._built = build(self._normalised())
+                    build = INDEXES.get(self.kind, Codes)
+                    self._built = build(self._normalised(), self.n_jobs)
         return self._built
 
     def _measure(self, exact: NeighborIndex) -> None:
