@@ -9,6 +9,8 @@ from scipy import sparse
 
 # A float64 array (n, D), or a CSR matrix of that shape with sorted columns.
 Points: TypeAlias = Any
+# Entries at once, in what needs room for as many again: they stay in a processor's cache.
+BLOCK_ENTRIES = 2**14
 
 
 def kernel_rows(X: Points) -> np.ndarray | tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -40,10 +42,20 @@ def largest_in_rows(X: Points) -> np.ndarray:
     return np.abs(X).max(axis=1)
 
 
-def row_norms(X: Points) -> np.ndarray:
-    """Euclidean length (n,) of every row."""
-    squares = X.multiply(X).sum(axis=1) if sparse.issparse(X) else (X**2).sum(axis=1)
-    return np.sqrt(np.asarray(squares).ravel())
+def some_rows(X: Points, rows: np.ndarray) -> Points:
+    """Copy of some rows; of an array, faster than by brackets."""
+    return X[rows] if sparse.issparse(X) else X.take(rows, axis=0)
+
+
+def row_norms(X: Points, center: np.ndarray | None = None) -> np.ndarray:
+    """Euclidean length (n,) of every row, or of a dense one its distance from a center."""
+    if sparse.issparse(X):
+        return np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
+    norms, size = np.empty(X.shape[0]), max(1, BLOCK_ENTRIES // X.shape[1])
+    for at in range(0, len(norms), size):
+        rows = X[at : at + size] if center is None else X[at : at + size] - center
+        norms[at : at + size] = (rows**2).sum(axis=1)
+    return np.sqrt(norms, out=norms)
 
 
 def root_mean_square(rows: np.ndarray) -> float:
@@ -58,10 +70,11 @@ def root_mean_square(rows: np.ndarray) -> float:
 def map_size(Y: np.ndarray) -> float:
     """Root mean square distance of the images (n, d) from their mean; 1 for a constant map."""
     centered = Y - Y.mean(axis=0)
-    largest = np.abs(centered).max()
+    largest = largest_entry(centered)
     if largest == 0:
         return 1.0
-    return float(largest * root_mean_square(centered / largest))  # squares must not overflow
+    centered /= largest  # squares must not overflow
+    return float(largest * root_mean_square(centered))
 
 
 def relative_error(placed: np.ndarray, truth: np.ndarray, size: float) -> float:
