@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import reference
 from outsample import PCAExtension
-from outsample._kernels import correlated, frames, linear_algebra, search
+from outsample._kernels import correlated, distinct, frames, linear_algebra, search
 from outsample._kernels import tree as trees
 from outsample.neighbors.backends import Tree
 from outsample.neighbors.index import NeighborIndex
@@ -166,6 +166,33 @@ def test_trees_of_any_depth_find_what_a_full_scan_finds(n):
     np.testing.assert_array_equal(near.distances, apart.ravel())
 
 
+@given(seed=st.integers(0, 10**6), n=st.integers(70, 3000))
+def test_rows_in_reach(seed, n):
+    rng = np.random.default_rng(seed)
+    X, Q, reach = rng.normal(size=(n, 2)), rng.normal(size=(5, 2)), rng.random(5)
+    tree, counts = Tree(X), np.empty(5, dtype=np.int64)
+    walked = tree.starts, tree.fans, len(tree.leaves), Q, reach, counts
+    trees.rows_in_reach(0, 5, *walked)
+    for x, radius, count in zip(Q, reach, counts, strict=True):
+        leaves = np.split(X[tree.rows], tree.starts[1:-1])
+        boxes = [np.array([leaf.min(axis=0), leaf.max(axis=0)]) for leaf in leaves]
+        near = [reference.box_square(box, x) <= radius**2 for box in boxes]
+        assert count == np.diff(tree.starts)[near].sum()
+
+
+@pytest.mark.parametrize("n", [3, 64, 900, 5000])
+def test_a_tree_does_not_depend_on_threads(n):
+    """Leaves of about equal size hold every row once, and all parts are the same."""
+    X = np.random.default_rng(n).normal(size=(n, 5))
+    one, sizes = Tree(X), np.diff(Tree(X).starts)
+    assert sizes.max() - sizes.min() <= 1
+    np.testing.assert_array_equal(np.sort(one.rows), np.arange(n))
+    np.testing.assert_array_equal(one.box, [X.min(axis=0), X.max(axis=0)])
+    for n_jobs in (2, 3, 8):
+        for part, other in zip(one.arrays, Tree(X, n_jobs).arrays, strict=True):
+            np.testing.assert_array_equal(part, other)
+
+
 def test_home_leaves():
     X = np.random.default_rng(0).normal(size=(300, 2))
     tree, homes = Tree(X), np.empty(300, dtype=np.int64)
@@ -235,3 +262,12 @@ def test_frames_of_few_images_in_many_dimensions(seed, d, k):
     assert (np.diff(spread[0]) <= 1e-7 * spread[0, 0]).all()
     found = axes[0] * spread[0] ** 2 @ axes[0].T
     np.testing.assert_allclose(found, centred.T @ centred / k, atol=1e-12 * (1 + np.abs(Y).max()))
+
+
+@given(seed=st.integers(0, 10**6), D=st.integers(1, 9))
+def test_ordered_sums(seed, D):
+    """One row after the other: bit for bit what a plain loop finds."""
+    rng = np.random.default_rng(seed)
+    X, rows, sums = rng.normal(size=(50, D)), rng.permutation(50)[:30], np.empty(D)
+    distinct.ordered_sums(X, rows, sums)
+    np.testing.assert_array_equal(sums, sum(X[rows], start=np.zeros(D)))

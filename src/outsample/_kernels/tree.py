@@ -295,3 +295,25 @@ def counts_in_tree(start, stop, X, rows, starts, box, fans, leaves, scale, Q, ra
                     counts[i] += 1
                 elif squares[j] <= outside:
                     counts[i] += distance(Q[i], X[rows[first + j]]) <= radius
+
+
+@njit
+def rows_in_reach(start, stop, starts, fans, leaves, Q, reach, counts):
+    """Count the rows of leaves whose boxes are within the reach (q,) of each query (q, D)."""
+    inner = fans.shape[0]
+    waiting, beside = np.empty(WAITING, np.int64), np.empty(FAN)
+    for i in range(start, stop):
+        counts[i] = 0
+        waiting[0], top = 0, 1
+        while top > 0:
+            top -= 1
+            node = waiting[top]
+            if node >= inner:
+                counts[i] += starts[node - inner + 1] - starts[node - inner]
+                continue
+            fan_squares(fans[node], Q[i], beside)
+            first = first_child(node, fans, leaves)
+            for j in range(max(1 - first, 0), FAN):
+                if beside[j] <= reach[i] * reach[i]:
+                    waiting[top] = first + j
+                    top += 1

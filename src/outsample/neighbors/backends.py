@@ -79,8 +79,23 @@ class Tree:
         return np.argsort(homes, kind="stable")
 
 
+def share_looked_at(X: np.ndarray, Q: np.ndarray, k: int, n_jobs: int | None) -> float:
+    """Share of rows (n, D) that a tree of them looks at to find the k nearest, a mean over queries.
+
+    Those of leaves that begin nearer than the k-th neighbour: no search can do with fewer.
+    """
+    tree, q = Tree(X, n_jobs), Q.shape[0]
+    indices, distances = np.empty((q, k), dtype=np.int64), np.empty((q, k))
+    found = (1.0, Q, 1.0, np.arange(q), indices, distances)
+    over_rows(kernels.nearest_in_tree, q, n_jobs, X, *tree.arrays, *found)
+    reach, counts = distances[:, -1].copy(), np.empty(q, dtype=np.int64)
+    walked = (tree.starts, tree.fans, len(tree.leaves), Q, reach, counts)
+    over_rows(kernels.rows_in_reach, q, n_jobs, *walked)
+    return float(counts.mean() / len(X))
+
+
 def _fans(boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Box (2, D) of all, and those of the children of inner nodes: (i, 2, D, FAN), from (l, 2, D)."""
+    """Box (2, D) of all leaves (l, 2, D), and those of children of inner nodes (i, 2, D, FAN)."""
     D, fan = boxes.shape[2], kernels.FAN
     fans = [np.empty((0, 2, D, fan))]
     while len(boxes) > 1:  # from the leaves up: what is left over is the root's

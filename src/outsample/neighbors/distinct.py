@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from outsample._kernels.distinct import row_hashes
+from outsample._kernels.distinct import ordered_sums, row_hashes
 from outsample._parallel import over_rows
 from outsample.points import Points, largest_entry, row_norms, some_rows
 
@@ -118,5 +118,15 @@ def _outwards(X: Points, rows: np.ndarray) -> np.ndarray:
     exponent = int(np.frexp(largest_entry(X))[1])
     if abs(exponent) > PLAIN:  # squares must neither overflow nor vanish
         X = X * 2.0 ** -np.clip(exponent, -1000, 1000)
-    points = some_rows(X, rows)
-    return row_norms(points, None if sparse.issparse(X) else points.mean(axis=0))
+    if sparse.issparse(X):
+        return row_norms(X[rows])
+    return row_norms(X, _mean(X, rows))[rows]
+
+
+def _mean(X: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Mean (D,) of rows, summed in their order, as NumPy does where there is more than a column."""
+    if X.shape[1] == 1:
+        return X[rows].mean(axis=0)
+    sums = np.empty(X.shape[1])
+    ordered_sums(np.ascontiguousarray(X), rows, sums)
+    return sums / len(rows)

@@ -111,7 +111,7 @@ def learn(
         around = np.r_[around[alone], held]
     columns = np.ascontiguousarray(Y.T)  # down the rows of Y, a range takes ten times as long
     widest = float(lengths(np.ptp(columns, axis=1)[None])[0])
-    bars = calibrated_bars(errors, around, slopes, widest, level)
+    bars = calibrated_bars(errors, around, slopes, widest, level, n_jobs)
     slope = float(slopes.max()) if lipschitz is None else lipschitz
     judge = Judge(problem.X, Y, bars, slope, problem.dimension)
     # Neighbourhoods are not kept: with a wide radius each of them holds every training point.
