@@ -166,6 +166,17 @@ def test_trees_of_any_depth_find_what_a_full_scan_finds(n):
     np.testing.assert_array_equal(near.distances, apart.ravel())
 
 
+@given(seed=st.integers(0, 10**6), n=st.integers(2, 3000), kinds=st.sampled_from([2, 40, 10**9]))
+def test_values_are_parted_at_a_rank(seed, n, kinds):
+    rng = np.random.default_rng(seed)
+    given, middle = rng.integers(0, kinds, n + 4).astype(float), 2 + int(rng.integers(1, n))
+    values, rows = given.copy(), np.arange(n + 4)
+    trees.part_at_middle(values, rows, 2, n + 2, middle)
+    np.testing.assert_array_equal(given[rows], values)
+    np.testing.assert_array_equal(np.sort(rows[2:-2]), np.arange(2, n + 2))
+    assert values[2:middle].max() <= values[middle:-2].min()
+
+
 @given(seed=st.integers(0, 10**6), n=st.integers(70, 3000))
 def test_rows_in_reach(seed, n):
     rng = np.random.default_rng(seed)
