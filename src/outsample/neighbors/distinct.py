@@ -63,7 +63,7 @@ def distinct_points(X: Points, n_jobs: int | None = None) -> Distinct:
         rows = np.unique(groups, return_index=True)[1]
     if len(rows) == 1:  # leaving one out must leave one: two copies stay
         rows, groups = np.array([0, 1]), np.minimum(np.arange(n), 1)
-    outwards = _outwards(X, rows)
+    outwards = _outwards(X, rows, n_jobs)
     order = np.argsort(outwards)
     if (np.diff(outwards[order]) == 0).any():
         order = np.lexsort((hashes[rows], outwards))
@@ -113,14 +113,20 @@ def _same(X: Points, first: np.ndarray) -> bool:
     return bool((X[copies] == X[first[copies]]).all())
 
 
-def _outwards(X: Points, rows: np.ndarray) -> np.ndarray:
+def _outwards(X: Points, rows: np.ndarray, n_jobs: int | None) -> np.ndarray:
     """Distance (m,) of distinct points from their mean; sparse ones, from the origin."""
     exponent = int(np.frexp(largest_entry(X))[1])
     if abs(exponent) > PLAIN:  # squares must neither overflow nor vanish
         X = X * 2.0 ** -np.clip(exponent, -1000, 1000)
     if sparse.issparse(X):
         return row_norms(X[rows])
-    return row_norms(X, _mean(X, rows))[rows]
+    center, norms = _mean(X, rows), np.empty(X.shape[0])
+
+    def fill(start: int, stop: int) -> None:
+        norms[start:stop] = row_norms(X[start:stop], center)
+
+    over_rows(fill, len(norms), n_jobs)
+    return norms[rows]
 
 
 def _mean(X: np.ndarray, rows: np.ndarray) -> np.ndarray:
