@@ -15,6 +15,11 @@ def neighbors(X, x, k=None, radius=None, at_least=1):
     return order[:k], distances[order[:k]]
 
 
+def box_square(box, x):
+    """Square of the distance of a point from a box (2, D)."""
+    return float(((np.clip(x, box[0], box[1]) - x) ** 2).sum())
+
+
 def covariance(Y, indices, eps1):
     """Eq. 4.4, centred."""
     Z = Y[indices] - Y[indices].mean(axis=0)

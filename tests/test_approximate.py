@@ -192,3 +192,13 @@ def test_without_faiss_the_extra_is_named(monkeypatch):
 def test_a_file_cannot_hold_a_width_that_does_not_fit(kind, width):
     with pytest.raises(Misfit, match="width"):
         fits(NeighborIndex(np.eye(3), kind, width=width), Scope())
+
+
+def test_wide_columns_share_a_code_with_narrow_ones():
+    """Each column once, columns of zeros behind them, and groups about equally wide."""
+    variances = np.arange(131.0)[::-1] ** 2
+    columns = approximate._dealt(variances)
+    assert sorted(columns) == list(range(len(columns)))
+    assert len(columns) % approximate._group(131) == 0
+    widths = np.r_[variances, 0, 0][columns].reshape(-1, approximate._group(131)).sum(axis=1)
+    assert widths.max() < 1.5 * widths.mean()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import reference
 from outsample import PCAExtension
-from outsample._kernels import correlated, frames, linear_algebra, search
+from outsample._kernels import correlated, distinct, frames, linear_algebra, search
 from outsample._kernels import tree as trees
 from outsample.neighbors.backends import Tree
 from outsample.neighbors.index import NeighborIndex
@@ -142,10 +142,72 @@ def test_a_share_of_a_tree_finds_true_distances_in_any_order(seed, share):
         np.testing.assert_allclose(apart, exact, rtol=1e-14)
 
 
+@given(seed=st.integers(0, 10**6), D=st.integers(1, 9))
+def test_squares_of_boxes_and_of_leaves(seed, D):
+    rng = np.random.default_rng(seed)
+    ends, leaf, x = rng.normal(size=(2, D, trees.FAN)), rng.normal(size=(D, 24)), rng.normal(size=D)
+    fan, beside, squares = np.sort(ends, axis=0), np.empty(trees.FAN), np.empty(24)
+    trees.fan_squares(fan, x, beside)
+    expected = [reference.box_square(fan[:, :, j], x) for j in range(trees.FAN)]
+    np.testing.assert_allclose(beside, expected, rtol=1e-14)
+    assert trees.box_square(fan[:, :, 0], x) == pytest.approx(expected[0], rel=1e-14)
+    trees.leaf_squares(leaf, x, squares)
+    np.testing.assert_allclose(squares, ((leaf.T - x) ** 2).sum(axis=1), rtol=1e-14)
+
+
+@pytest.mark.parametrize("n", [1, 64, 65, 200, 900, 1100, 5000, 17_000])
+def test_trees_of_any_depth_find_what_a_full_scan_finds(n):
+    rng = np.random.default_rng(n)
+    X, Q = rng.normal(size=(n, 3)), rng.normal(size=(20, 3)) * 2
+    near, k = NeighborIndex(X, "kd_tree").nearest(Q, min(n, 7)), min(n, 7)
+    found, apart = np.empty((20, k), dtype=np.int64), np.empty((20, k))
+    search.scan_nearest(0, 20, X, n, Q, found, apart)
+    np.testing.assert_array_equal(near.indices, found.ravel())
+    np.testing.assert_array_equal(near.distances, apart.ravel())
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(2, 3000), kinds=st.sampled_from([2, 40, 10**9]))
+def test_values_are_parted_at_a_rank(seed, n, kinds):
+    rng = np.random.default_rng(seed)
+    given, middle = rng.integers(0, kinds, n + 4).astype(float), 2 + int(rng.integers(1, n))
+    values, rows = given.copy(), np.arange(n + 4)
+    trees.part_at_middle(values, rows, 2, n + 2, middle)
+    np.testing.assert_array_equal(given[rows], values)
+    np.testing.assert_array_equal(np.sort(rows[2:-2]), np.arange(2, n + 2))
+    assert values[2:middle].max() <= values[middle:-2].min()
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(70, 3000))
+def test_rows_in_reach(seed, n):
+    rng = np.random.default_rng(seed)
+    X, Q, reach = rng.normal(size=(n, 2)), rng.normal(size=(5, 2)), rng.random(5)
+    tree, counts = Tree(X), np.empty(5, dtype=np.int64)
+    walked = tree.starts, tree.fans, len(tree.leaves), Q, reach, counts
+    trees.rows_in_reach(0, 5, *walked)
+    for x, radius, count in zip(Q, reach, counts, strict=True):
+        leaves = np.split(X[tree.rows], tree.starts[1:-1])
+        boxes = [np.array([leaf.min(axis=0), leaf.max(axis=0)]) for leaf in leaves]
+        near = [reference.box_square(box, x) <= radius**2 for box in boxes]
+        assert count == np.diff(tree.starts)[near].sum()
+
+
+@pytest.mark.parametrize("n", [3, 64, 900, 5000])
+def test_a_tree_does_not_depend_on_threads(n):
+    """Leaves of about equal size hold every row once, and all parts are the same."""
+    X = np.random.default_rng(n).normal(size=(n, 5))
+    one, sizes = Tree(X), np.diff(Tree(X).starts)
+    assert sizes.max() - sizes.min() <= 1
+    np.testing.assert_array_equal(np.sort(one.rows), np.arange(n))
+    np.testing.assert_array_equal(one.box, [X.min(axis=0), X.max(axis=0)])
+    for n_jobs in (2, 3, 8):
+        for part, other in zip(one.arrays, Tree(X, n_jobs).arrays, strict=True):
+            np.testing.assert_array_equal(part, other)
+
+
 def test_home_leaves():
     X = np.random.default_rng(0).normal(size=(300, 2))
     tree, homes = Tree(X), np.empty(300, dtype=np.int64)
-    trees.home_leaves(0, 300, tree.boxes, 1.0, X, homes)
+    trees.home_leaves(0, 300, tree.fans, len(tree.leaves), 1.0, X, homes)
     leaf = np.searchsorted(tree.starts, np.arange(300), side="right") - 1
     np.testing.assert_array_equal(homes[tree.rows], leaf)
 
@@ -211,3 +273,12 @@ def test_frames_of_few_images_in_many_dimensions(seed, d, k):
     assert (np.diff(spread[0]) <= 1e-7 * spread[0, 0]).all()
     found = axes[0] * spread[0] ** 2 @ axes[0].T
     np.testing.assert_allclose(found, centred.T @ centred / k, atol=1e-12 * (1 + np.abs(Y).max()))
+
+
+@given(seed=st.integers(0, 10**6), D=st.integers(1, 9))
+def test_ordered_sums(seed, D):
+    """One row after the other: bit for bit what a plain loop finds."""
+    rng = np.random.default_rng(seed)
+    X, rows, sums = rng.normal(size=(50, D)), rng.permutation(50)[:30], np.empty(D)
+    distinct.ordered_sums(X, rows, sums)
+    np.testing.assert_array_equal(sums, sum(X[rows], start=np.zeros(D)))

@@ -344,7 +344,7 @@ def test_the_search_is_built_once_by_many_threads(data, path, monkeypatch):
     index, built = loaded.index_, []
     assert index._built is None
     make = type(PCAExtension(index="brute", **FIXED).fit(*data).index_._backend)
-    slow = lambda X: (time.sleep(0.05), built.append(1), make(X))[-1]  # noqa: E731
+    slow = lambda *given: (time.sleep(0.05), built.append(1), make(*given))[-1]  # noqa: E731
     monkeypatch.setitem(outsample.neighbors.index.INDEXES, "brute", slow)
     with ThreadPoolExecutor(8) as pool:
         parts = list(pool.map(loaded.transform, [data[0]] * 8))

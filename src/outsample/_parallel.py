@@ -29,13 +29,18 @@ def thread_count(n_jobs: int | None) -> int:
 
 
 def over_rows(
-    kernel: Callable[..., None], n_rows: int, n_jobs: int | None, *arguments: object
+    kernel: Callable[..., None],
+    n_rows: int,
+    n_jobs: int | None,
+    *arguments: object,
+    each: int = ROWS_PER_THREAD,
 ) -> None:
     """Call ``kernel(start, stop, *arguments)`` on slices that cover ``range(n_rows)``.
 
-    It writes its rows into arrays of the caller; rows must not depend on one another.
+    It writes its rows into arrays of the caller; rows must not depend on one another. No thread
+    is started for fewer than ``each`` of them.
     """
-    threads = min(thread_count(n_jobs), n_rows // ROWS_PER_THREAD)
+    threads = min(thread_count(n_jobs), n_rows // each)
     if threads <= 1:
         kernel(0, n_rows, *arguments)
         return

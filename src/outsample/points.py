@@ -9,6 +9,10 @@ from scipy import sparse
 
 # A float64 array (n, D), or a CSR matrix of that shape with sorted columns.
 Points: TypeAlias = Any
+# Entries at once, in what needs room for as many again: they stay in a processor's cache.
+BLOCK_ENTRIES = 2**14
+# NumPy sums rows of fewer entries one after the other: column by column it is faster, and the same.
+NARROW = 8
 
 
 def kernel_rows(X: Points) -> np.ndarray | tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -40,10 +44,31 @@ def largest_in_rows(X: Points) -> np.ndarray:
     return np.abs(X).max(axis=1)
 
 
-def row_norms(X: Points) -> np.ndarray:
-    """Euclidean length (n,) of every row."""
-    squares = X.multiply(X).sum(axis=1) if sparse.issparse(X) else (X**2).sum(axis=1)
-    return np.sqrt(np.asarray(squares).ravel())
+def some_rows(X: Points, rows: np.ndarray) -> Points:
+    """Copy of some rows; of an array, faster than by brackets."""
+    return X[rows] if sparse.issparse(X) else X.take(rows, axis=0)
+
+
+def row_norms(X: Points, center: np.ndarray | None = None) -> np.ndarray:
+    """Euclidean length (n,) of every row, or of a dense one its distance from a center."""
+    if sparse.issparse(X):
+        return np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
+    squares = _row_squares(X, 0.0 if center is None else center, 1.0)
+    return np.sqrt(squares, out=squares)
+
+
+def _row_squares(X: np.ndarray, center: np.ndarray | float, unit: float) -> np.ndarray:
+    """Square (n,) of the distance of every row from a center, in units."""
+    squares, size = np.empty(X.shape[0]), max(1, BLOCK_ENTRIES // X.shape[1])
+    for at in range(0, len(squares), size):
+        rows = X[at : at + size] - center
+        rows /= unit
+        rows *= rows
+        if X.shape[1] < NARROW:
+            squares[at : at + size] = sum(rows.T[1:], start=rows.T[0])
+        else:
+            rows.sum(axis=1, out=squares[at : at + size])
+    return squares
 
 
 def root_mean_square(rows: np.ndarray) -> float:
@@ -57,11 +82,13 @@ def root_mean_square(rows: np.ndarray) -> float:
 
 def map_size(Y: np.ndarray) -> float:
     """Root mean square distance of the images (n, d) from their mean; 1 for a constant map."""
-    centered = Y - Y.mean(axis=0)
-    largest = np.abs(centered).max()
+    # Sums of short rows: the same numbers in a quarter of the time, but for a single column.
+    center = np.einsum("ij->j", Y) / len(Y) if Y.shape[1] > 1 else Y.mean(axis=0)
+    columns = np.ascontiguousarray(Y.T)  # down the rows of Y, a range takes ten times as long
+    largest = float(max((columns.max(axis=1) - center).max(), (center - columns.min(axis=1)).max()))
     if largest == 0:
         return 1.0
-    return float(largest * root_mean_square(centered / largest))  # squares must not overflow
+    return largest * float(np.sqrt(_row_squares(Y, center, largest).mean()))  # none overflows
 
 
 def relative_error(placed: np.ndarray, truth: np.ndarray, size: float) -> float:

@@ -63,3 +63,13 @@ def row_hashes(start, stop, rows, hashes):
     """Find the number of every row; equal rows have equal ones."""
     for i in range(start, stop):
         hashes[i] = row_hash(rows, i)
+
+
+@njit
+def ordered_sums(X, rows, sums):
+    """Sum columns of ``rows`` (m,) of X, one row after the other: rounding depends on the order."""
+    for a in range(sums.size):
+        sums[a] = 0.0
+    for i in rows:
+        for a in range(sums.size):
+            sums[a] += X[i, a]

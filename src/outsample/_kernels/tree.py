@@ -1,8 +1,11 @@
 """A k-d tree with the box of every node, and exact search in it.
 
-Nodes are numbered as in a heap: the halves of node ``i`` are ``2 i + 1`` and ``2 i + 2``, and all
-leaves are on one level. What is cut off lies beyond the k-th neighbour by more than rounding can
-say; the distances are those of `search.distance`, so that the answer is that of a full scan.
+All leaves are on one level, a power of two of them. It is built in halves and searched in fans: an
+inner node holds the boxes of its `FAN` children, four levels of halves below, which are compared
+with a query at once, in vector registers. Nodes are numbered level by level, leaves last, so that
+the children of a node are numbered on end; the root has as many as are left over, in its last
+places. What is cut off lies beyond the k-th neighbour by more than rounding can say; the distances
+are those of `search.distance`, so that the answer is that of a full scan.
 """
 
 from __future__ import annotations
@@ -15,6 +18,31 @@ from outsample._kernels.search import distance
 
 # Squares of normalised distances below this have lost digits.
 LOST = 1e-290
+# Children of a node.
+FAN = 16
+# Nodes that can wait: those of a fan on every level, up to 2^60 leaves.
+WAITING = 16 * FAN
+# Rows of a node, about, by which its widest column is told: which one it is changes the time only.
+MEASURED = 64
+# Values that are parted by a sample of so many.
+MANY, SAMPLED = 600, 31
+
+
+@njit
+def pivot_beyond(values, middle):
+    """Choose a value that is likely to lie just beyond the one of rank ``middle``, on its far side.
+
+    Beyond it seen from the nearer end of the values, so that parting by it leaves few of them.
+    """
+    n, sample = values.size, np.empty(SAMPLED)
+    for s in range(SAMPLED):
+        value, at = values[(2 * s + 1) * n // (2 * SAMPLED)], s
+        while at > 0 and sample[at - 1] > value:
+            sample[at] = sample[at - 1]
+            at -= 1
+        sample[at] = value
+    rank = middle * SAMPLED // n + (2 if 2 * middle < n else -2)
+    return sample[min(max(rank, 0), SAMPLED - 1)]
 
 
 @njit
@@ -22,9 +50,12 @@ def part_at_middle(values, rows, first, last, middle):
     """Reorder so that no value of ``first:middle`` exceeds one of ``middle:last`` (Hoare)."""
     last -= 1
     while first < last:
-        low, high = values[first], values[last]
-        pivot = values[(first + last) // 2]
-        pivot = max(min(low, high), min(max(low, high), pivot))
+        if last - first >= MANY:
+            pivot = pivot_beyond(values[first : last + 1], middle - first)
+        else:
+            low, high = values[first], values[last]
+            pivot = values[(first + last) // 2]
+            pivot = max(min(low, high), min(max(low, high), pivot))
         i, j = first, last
         while i <= j:
             while values[i] < pivot:
@@ -45,101 +76,143 @@ def part_at_middle(values, rows, first, last, middle):
 
 
 @njit
-def build_tree(X, rows, starts, boxes):
-    """Sort ``rows`` (n,) into leaves; nodes begin at ``starts`` and fill ``boxes`` (2 D each).
+def widest_column(X, rows, low, high):
+    """Find the column in which some of the rows are widest apart; ``low`` and ``high`` are room."""
+    for a in range(X.shape[1]):
+        low[a], high[a] = np.inf, -np.inf
+    for j in range(0, rows.size, max(1, rows.size // MEASURED)):
+        x = X[rows[j]]
+        for a in range(x.size):
+            low[a] = x[a] if x[a] < low[a] else low[a]
+            high[a] = x[a] if x[a] > high[a] else high[a]
+    widest = 0
+    for a in range(1, X.shape[1]):
+        if high[a] - low[a] > high[widest] - low[widest]:
+            widest = a
+    return widest
 
-    A node is halved at the median of its widest column. ``starts`` has one entry more than there
-    are nodes on the last level, which begins with node ``len(starts) - 2``.
+
+@njit
+def halve(start, stop, X, rows, values, starts, size, least):
+    """Halve nodes of ``size`` leaves, at the median of their widest column, down to ``least``.
+
+    Leaf ``i`` has ``rows`` (n,) from ``starts[i]`` on, its node those of all its leaves; where
+    nodes of ``size`` start has to be known. ``values`` (n,) is room.
     """
-    n, D = X.shape
-    leaves = starts.size - 1
-    begin, end = np.empty(2 * leaves - 1, np.int64), np.empty(2 * leaves - 1, np.int64)
-    begin[0], end[0] = 0, n
-    values = np.empty(n)
-    waiting = np.zeros(64, np.int64)
-    top = 1
-    while top > 0:  # depth first: the points of a small node stay at hand
-        top -= 1
-        node = waiting[top]
-        first, last = begin[node], end[node]
-        box = boxes[node]
-        for a in range(D):
-            box[0, a] = np.inf
-            box[1, a] = -np.inf
-        for j in range(first, last):
-            x = X[rows[j]]
-            for a in range(D):
+    low, high = np.empty(X.shape[1]), np.empty(X.shape[1])
+    waiting, sizes = np.empty(64, np.int64), np.empty(64, np.int64)
+    for i in range(start, stop):
+        waiting[0], sizes[0], top = i * size, size, 1
+        while top > 0:  # depth first: the points of a small node stay at hand
+            top -= 1
+            leaf, half = waiting[top], sizes[top] // 2
+            if half < least:
+                continue
+            first, last = starts[leaf], starts[leaf + 2 * half]
+            widest = widest_column(X, rows[first:last], low, high)
+            for j in range(first, last):
+                values[j] = X[rows[j], widest]
+            middle = (first + last) // 2
+            part_at_middle(values, rows, first, last, middle)
+            starts[leaf + half] = middle
+            waiting[top], waiting[top + 1] = leaf + half, leaf
+            sizes[top], sizes[top + 1] = half, half
+            top += 2
+
+
+@njit
+def fill_leaves(start, stop, X, rows, starts, leaves, boxes):
+    """Copy the rows of leaves to ``leaves`` (l, D, width), column by column, and find the boxes."""
+    for i in range(start, stop):
+        leaf, box, first = leaves[i], boxes[i], starts[i]
+        count = starts[i + 1] - first
+        for a in range(X.shape[1]):
+            box[0, a], box[1, a] = np.inf, -np.inf
+            for j in range(count, leaf.shape[1]):
+                leaf[a, j] = np.inf
+        for j in range(count):
+            x = X[rows[first + j]]
+            for a in range(x.size):
+                leaf[a, j] = x[a]
                 box[0, a] = x[a] if x[a] < box[0, a] else box[0, a]
                 box[1, a] = x[a] if x[a] > box[1, a] else box[1, a]
-        if node >= leaves - 1:
-            starts[node - leaves + 1] = first
-            continue
-        widest = 0
-        for a in range(1, D):
-            if box[1, a] - box[0, a] > box[1, widest] - box[0, widest]:
-                widest = a
-        for j in range(first, last):
-            values[j] = X[rows[j], widest]
-        middle = (first + last) // 2
-        part_at_middle(values, rows, first, last, middle)
-        begin[2 * node + 1], end[2 * node + 1] = first, middle
-        begin[2 * node + 2], end[2 * node + 2] = middle, last
-        waiting[top], waiting[top + 1] = 2 * node + 2, 2 * node + 1
-        top += 2
-    starts[leaves] = n
+
+
+@njit
+def gap_square(low, high, x):
+    """Square of the distance of a number from an interval; 0 inside."""
+    below, above = low - x, x - high
+    gap = below if below > above else above
+    gap = gap if gap > 0.0 else 0.0
+    return gap * gap
 
 
 @njit
 def box_square(box, x):
-    """Square of the distance of a point from a box; 0 inside."""
-    s0 = s1 = 0.0
-    D = x.size
-    for a in range(0, D - 1, 2):
-        below, above = box[0, a] - x[a], x[a] - box[1, a]
-        gap = below if below > above else above
-        gap = gap if gap > 0.0 else 0.0
-        s0 += gap * gap
-        below, above = box[0, a + 1] - x[a + 1], x[a + 1] - box[1, a + 1]
-        gap = below if below > above else above
-        gap = gap if gap > 0.0 else 0.0
-        s1 += gap * gap
-    if D % 2 == 1:
-        below, above = box[0, D - 1] - x[D - 1], x[D - 1] - box[1, D - 1]
-        gap = below if below > above else above
-        gap = gap if gap > 0.0 else 0.0
-        s0 += gap * gap
-    return s0 + s1
+    """Square of the distance of a point from a box (2, D); 0 inside."""
+    square = 0.0
+    for a in range(x.size):
+        square += gap_square(box[0, a], box[1, a], x[a])
+    return square
+
+
+@njit
+def fan_squares(fan, x, squares):
+    """Squares of the distances of a point from the boxes of a fan (2, D, FAN)."""
+    low, high, odd = fan[0], fan[1], x.size % 2
+    for j in range(FAN):
+        squares[j] = gap_square(low[0, j], high[0, j], x[0]) if odd else 0.0
+    for a in range(odd, x.size, 2):  # two at a time: the sums are read and written half as often
+        for j in range(FAN):
+            one = gap_square(low[a, j], high[a, j], x[a])
+            squares[j] += one + gap_square(low[a + 1, j], high[a + 1, j], x[a + 1])
 
 
 @njit
 def leaf_squares(leaf, x, squares):
     """Squares of the distances of a point from those of a leaf (D, width)."""
-    for j in range(squares.size):
+    width, last = squares.size, x.size - x.size % 4
+    for j in range(width):
         squares[j] = 0.0
-    for a in range(x.size):
-        at, column = x[a], leaf[a]
-        for j in range(squares.size):
-            apart = column[j] - at
+    for a in range(0, last, 4):
+        for j in range(width):
+            d0, d1 = leaf[a, j] - x[a], leaf[a + 1, j] - x[a + 1]
+            d2, d3 = leaf[a + 2, j] - x[a + 2], leaf[a + 3, j] - x[a + 3]
+            squares[j] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
+    for a in range(last, x.size):
+        for j in range(width):
+            apart = leaf[a, j] - x[a]
             squares[j] += apart * apart
 
 
 @njit
-def home_leaves(start, stop, boxes, scale, Q, homes):
-    """Find the leaf of each query, by the nearer of two boxes: who shares one is near."""
-    first_leaf, x = boxes.shape[0] // 2, np.empty(Q.shape[1])
+def first_child(node, fans, leaves):
+    """Return the number of the first child of an inner node; numbers below 1 are empty places."""
+    return FAN * (node - fans.shape[0]) + fans.shape[0] + leaves
+
+
+@njit
+def home_leaves(start, stop, fans, leaves, scale, Q, homes):
+    """Find the leaf of each query, by the nearest of the boxes: who shares one is near."""
+    x, squares = np.empty(Q.shape[1]), np.empty(FAN)
     for i in range(start, stop):
         for a in range(x.size):
             x[a] = Q[i, a] * scale
         node = 0
-        while node < first_leaf:
-            left, right = box_square(boxes[2 * node + 1], x), box_square(boxes[2 * node + 2], x)
-            node = 2 * node + 2 if right < left else 2 * node + 1
-        homes[i] = node - first_leaf
+        while node < fans.shape[0]:
+            fan_squares(fans[node], x, squares)
+            first = first_child(node, fans, leaves)
+            nearest = max(1 - first, 0)
+            for j in range(nearest + 1, FAN):
+                if squares[j] < squares[nearest]:
+                    nearest = j
+            node = first + nearest
+        homes[i] = node - fans.shape[0]
 
 
 @njit
 def nearest_in_tree(
-    start, stop, X, rows, starts, boxes, leaves, scale, Q, share, order, indices, distances
+    start, stop, X, rows, starts, box, fans, leaves, scale, Q, share, order, indices, distances
 ):
     """Find the k nearest rows; ties by index. Boxes and leaves hold rows times the scale.
 
@@ -148,33 +221,37 @@ def nearest_in_tree(
     or if the query lies away from all points. Queries are taken in the order (q,) given, which
     changes the time only.
     """
-    D, k, first_leaf = X.shape[1], indices.shape[1], starts.size - 2
+    D, k, inner = X.shape[1], indices.shape[1], fans.shape[0]
     slack = 1.0 + (D + 8) * 2.0**-50
-    waiting, lowest = np.empty(64, np.int64), np.empty(64)
-    squares = np.empty(leaves.shape[2])
+    waiting, lowest = np.empty(WAITING, np.int64), np.empty(WAITING)
+    beside, squares = np.empty(FAN), np.empty(leaves.shape[2])
     x, row = np.empty(D), np.empty(D)
     for at in range(start, stop):
         i = order[at]
         for a in range(D):
             x[a] = Q[i, a] * scale
         found, closest, limit, near = 0, np.inf, np.inf, np.inf
-        outside = box_square(boxes[0], x)
+        outside = box_square(box, x)
         waiting[0], lowest[0], top = 0, 0.0, 1
         while top > 0:
             top -= 1
-            node, lower = waiting[top], lowest[top]
-            while lower <= near and node < first_leaf:
-                left = box_square(boxes[2 * node + 1], x)
-                right = box_square(boxes[2 * node + 2], x)
-                node, lower, later, farther = 2 * node + 1, left, 2 * node + 2, right
-                if right < left:
-                    node, lower, later, farther = later, right, node, left
-                if farther <= near:
-                    waiting[top], lowest[top] = later, farther
-                    top += 1
-            if not lower <= near:
+            node = waiting[top]
+            if not lowest[top] <= near:
                 continue
-            leaf = node - first_leaf
+            if node < inner:
+                fan_squares(fans[node], x, beside)
+                first = first_child(node, fans, leaves.shape[0])
+                bottom = top
+                for j in range(max(1 - first, 0), FAN):
+                    if beside[j] <= near:  # the nearest goes on top
+                        place = top
+                        while place > bottom and lowest[place - 1] < beside[j]:
+                            waiting[place], lowest[place] = waiting[place - 1], lowest[place - 1]
+                            place -= 1
+                        waiting[place], lowest[place] = first + j, beside[j]
+                        top += 1
+                continue
+            leaf = node - inner
             leaf_squares(leaves[leaf], x, squares)
             first = starts[leaf]
             for j in range(starts[leaf + 1] - first):
@@ -205,30 +282,34 @@ def nearest_in_tree(
 
 
 @njit
-def counts_in_tree(start, stop, X, rows, starts, boxes, leaves, scale, Q, radius, counts):
+def counts_in_tree(start, stop, X, rows, starts, box, fans, leaves, scale, Q, radius, counts):
     """Count the rows within the radius of each query."""
-    D, first_leaf = X.shape[1], starts.size - 2
+    D, inner = X.shape[1], fans.shape[0]
     slack = 1.0 + (D + 8) * 2.0**-50
     square = (radius * scale) * (radius * scale)
     outside = square * slack + LOST
     inside = square / slack - LOST if square < np.inf else -1.0
-    waiting = np.empty(64, np.int64)
+    waiting, beside = np.empty(WAITING, np.int64), np.empty(FAN)
     squares, x = np.empty(leaves.shape[2]), np.empty(D)
     for i in range(start, stop):
         for a in range(D):
             x[a] = Q[i, a] * scale
         counts[i] = 0
         waiting[0], top = 0, 1
+        if box_square(box, x) > outside:
+            continue
         while top > 0:
             top -= 1
             node = waiting[top]
-            if box_square(boxes[node], x) > outside:
+            if node < inner:
+                fan_squares(fans[node], x, beside)
+                first = first_child(node, fans, leaves.shape[0])
+                for j in range(max(1 - first, 0), FAN):
+                    if not beside[j] > outside:
+                        waiting[top] = first + j
+                        top += 1
                 continue
-            if node < first_leaf:
-                waiting[top], waiting[top + 1] = 2 * node + 1, 2 * node + 2
-                top += 2
-                continue
-            leaf = node - first_leaf
+            leaf = node - inner
             leaf_squares(leaves[leaf], x, squares)
             first = starts[leaf]
             for j in range(starts[leaf + 1] - first):
@@ -236,3 +317,25 @@ def counts_in_tree(start, stop, X, rows, starts, boxes, leaves, scale, Q, radius
                     counts[i] += 1
                 elif squares[j] <= outside:
                     counts[i] += distance(Q[i], X[rows[first + j]]) <= radius
+
+
+@njit
+def rows_in_reach(start, stop, starts, fans, leaves, Q, reach, counts):
+    """Count the rows of leaves whose boxes are within the reach (q,) of each query (q, D)."""
+    inner = fans.shape[0]
+    waiting, beside = np.empty(WAITING, np.int64), np.empty(FAN)
+    for i in range(start, stop):
+        counts[i] = 0
+        waiting[0], top = 0, 1
+        while top > 0:
+            top -= 1
+            node = waiting[top]
+            if node >= inner:
+                counts[i] += starts[node - inner + 1] - starts[node - inner]
+                continue
+            fan_squares(fans[node], Q[i], beside)
+            first = first_child(node, fans, leaves)
+            for j in range(max(1 - first, 0), FAN):
+                if beside[j] <= reach[i] * reach[i]:
+                    waiting[top] = first + j
+                    top += 1

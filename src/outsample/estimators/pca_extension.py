@@ -21,7 +21,7 @@ from outsample.placers.candidates import NAMED
 from outsample.placers.map_model import MapModel, learn
 from outsample.placers.problem import Problem
 from outsample.placers.trials import LeftOut, Trial, mean_error
-from outsample.points import Points, in_chords, in_metric
+from outsample.points import Points, in_chords, in_metric, some_rows
 from outsample.records import Placement
 
 
@@ -206,7 +206,7 @@ class PCAExtension(Surroundings, MapExtension):
         given = given_parameters(self, len(Y), len(images), d, sparse.issparse(X))
         self.embedding_ = Y
         search = Search(
-            NeighborIndex(points[self.distinct_.rows], self.index, self.n_jobs),
+            NeighborIndex(some_rows(points, self.distinct_.rows), self.index, self.n_jobs),
             in_chords(self.radius, self.metric),
             in_chords(self.tangent_radius, self.metric),
             least_framed=min(len(images), d + 1),

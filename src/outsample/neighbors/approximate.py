@@ -50,7 +50,9 @@ class Codes:
 
     def __init__(self, X: Points, n_jobs: int | None) -> None:
         self.center = X.mean(axis=0)
-        self.unit = 1.0 / (float(np.abs(X - self.center).max()) or 1.0)
+        centered = X - self.center
+        self.unit = 1.0 / (float(np.abs(centered).max()) or 1.0)
+        self.columns = _dealt((centered * self.unit).var(axis=0))
         with _threads(thread_count(n_jobs)):
             self.index = self._build(_faiss(), self._rounded(X))
 
@@ -68,14 +70,16 @@ class Codes:
         return largest_in_rows((Q - self.center) * self.unit) < FAR_OFF
 
     def _rounded(self, X: Points) -> np.ndarray:
-        """Points with columns of zeros, so that groups are alike."""
-        rounded = ((X - self.center) * self.unit).astype(np.float32)
-        missing = -rounded.shape[1] % _group(rounded.shape[1])
-        return np.pad(rounded, ((0, 0), (0, missing))) if missing else rounded
+        """Points by groups of columns; some are columns of zeros, so that groups are alike."""
+        rounded = np.zeros((X.shape[0], self.columns.size), dtype=np.float32)
+        real = self.columns < X.shape[1]
+        columns = self.columns[real]
+        rounded[:, real] = (X[:, columns] - self.center[columns]) * self.unit
+        return rounded
 
     def _build(self, faiss: Any, X: np.ndarray) -> Any:
         n, columns = X.shape
-        groups = -(-columns // _group(columns))
+        groups = columns // _group(self.center.size)
         self.lists = 1 if n <= ONE_LIST else n // ROWS_IN_LIST
         if self.lists == 1:
             index = faiss.IndexPQFastScan(X.shape[1], groups, 4)
@@ -110,6 +114,20 @@ def warn_if_poor(recall: float) -> None:
             "worse for it. index='auto' finds all of them.",
             stacklevel=2,
         )
+
+
+def _dealt(variances: np.ndarray) -> np.ndarray:
+    """Columns of the groups, one group after the other; numbers beyond the last are of zeros.
+
+    They are dealt to and fro from the widest to the narrowest, so that groups are equally wide:
+    sixteen values are few for the two widest columns, and many for the two narrowest.
+    """
+    size = _group(len(variances))
+    groups = -(-len(variances) // size)
+    falling = np.argsort(-variances, kind="stable")
+    rounds = np.r_[falling, len(variances) : groups * size].reshape(size, groups)
+    rounds[1::2] = rounds[1::2, ::-1]
+    return rounds.T.ravel()
 
 
 def _group(columns: int) -> int:

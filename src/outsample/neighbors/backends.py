@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from outsample._kernels import tree as kernels
-from outsample._parallel import over_rows
+from outsample._parallel import over_rows, thread_count
 from outsample.points import Points, row_norms
 
 # Normalised training coordinates are far below this; a query beyond it is only compared directly.
@@ -20,6 +20,8 @@ FAR_AWAY = 1e100
 
 # Rows in a leaf of a tree, at most: whole leaves are compared with a query in vector registers.
 LEAF_ROWS = 64
+# Widths of leaves are multiples of what fills a register.
+LANES = 8
 
 # So many bytes stay in a processor's cache from query to query; of few queries none shares a leaf.
 CACHED, FEW_QUERIES = 2**20, 64
@@ -41,22 +43,27 @@ class Tree:
     It answers by itself, with the distances and the order of the exact scan.
     """
 
-    def __init__(self, X: np.ndarray) -> None:
+    def __init__(self, X: np.ndarray, n_jobs: int | None = None) -> None:
         n, D = X.shape
         leaves = 2 ** max(0, int(np.ceil(np.log2(n / LEAF_ROWS))))
         self.rows = np.arange(n)
-        self.starts = np.empty(leaves + 1, dtype=np.int64)
-        self.boxes = np.empty((2 * leaves - 1, 2, D))
-        kernels.build_tree(X, self.rows, self.starts, self.boxes)
-        width = 4 * int(np.ceil(np.diff(self.starts).max() / 4))
-        self.leaves = np.full((leaves, D, width), np.inf)
-        leaf = np.repeat(np.arange(leaves), np.diff(self.starts))
-        self.leaves[leaf, :, np.arange(n) - self.starts[leaf]] = X[self.rows]
+        self.starts = np.zeros(leaves + 1, dtype=np.int64)
+        self.starts[-1] = n
+        # The first nodes by one thread, what is below them by as many as there are.
+        parts = min(leaves, 2 ** int(np.ceil(np.log2(thread_count(n_jobs)))))
+        halved = X, self.rows, np.empty(n), self.starts
+        kernels.halve(0, 1, *halved, leaves, leaves // parts)
+        over_rows(kernels.halve, parts, n_jobs, *halved, leaves // parts, 1, each=1)
+        width = LANES * int(np.ceil(np.diff(self.starts).max() / LANES))
+        self.leaves, boxes = np.empty((leaves, D, width)), np.empty((leaves, 2, D))
+        filled = X, self.rows, self.starts, self.leaves, boxes
+        over_rows(kernels.fill_leaves, leaves, n_jobs, *filled)
+        self.box, self.fans = _fans(boxes)
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
         """What the kernels walk through."""
-        return self.rows, self.starts, self.boxes, self.leaves
+        return self.rows, self.starts, self.box, self.fans, self.leaves
 
     def order(self, Q: np.ndarray, scale: float, n_jobs: int | None) -> np.ndarray:
         """Order (q,) in which queries look at much the same leaves as those before them.
@@ -67,14 +74,43 @@ class Tree:
         if q <= FEW_QUERIES or self.leaves.nbytes <= CACHED:
             return np.arange(q)
         homes = np.empty(q, dtype=np.int64)
-        over_rows(kernels.home_leaves, q, n_jobs, self.boxes, scale, Q, homes)
+        parts = (self.fans, len(self.leaves), scale, Q, homes)
+        over_rows(kernels.home_leaves, q, n_jobs, *parts)
         return np.argsort(homes, kind="stable")
+
+
+def share_looked_at(X: np.ndarray, Q: np.ndarray, k: int, n_jobs: int | None) -> float:
+    """Share of rows (n, D) that a tree of them looks at to find the k nearest, a mean over queries.
+
+    Those of leaves that begin nearer than the k-th neighbour: no search can do with fewer.
+    """
+    tree, q = Tree(X, n_jobs), Q.shape[0]
+    indices, distances = np.empty((q, k), dtype=np.int64), np.empty((q, k))
+    found = (1.0, Q, 1.0, np.arange(q), indices, distances)
+    over_rows(kernels.nearest_in_tree, q, n_jobs, X, *tree.arrays, *found)
+    reach, counts = distances[:, -1].copy(), np.empty(q, dtype=np.int64)
+    walked = (tree.starts, tree.fans, len(tree.leaves), Q, reach, counts)
+    over_rows(kernels.rows_in_reach, q, n_jobs, *walked)
+    return float(counts.mean() / len(X))
+
+
+def _fans(boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Box (2, D) of all leaves (l, 2, D), and those of children of inner nodes (i, 2, D, FAN)."""
+    D, fan = boxes.shape[2], kernels.FAN
+    fans = [np.empty((0, 2, D, fan))]
+    while len(boxes) > 1:  # from the leaves up: what is left over is the root's
+        children = boxes.reshape(-(-len(boxes) // fan), -1, 2, D)
+        part = np.zeros((len(children), fan, 2, D))
+        part[:, -children.shape[1] :] = children
+        fans.insert(1, part.transpose(0, 2, 3, 1))
+        boxes = np.stack([children[:, :, 0].min(axis=1), children[:, :, 1].max(axis=1)], axis=1)
+    return boxes[0], np.concatenate(fans)
 
 
 class Products:
     """Distances by matrix products, through scikit-learn: best for images and the like."""
 
-    def __init__(self, X: Points) -> None:
+    def __init__(self, X: Points, n_jobs: int | None = None) -> None:
         from sklearn.neighbors import NearestNeighbors
 
         # |x|^2 - 2xy + |y|^2 cancels less near the origin; sparse rows stay where they are.

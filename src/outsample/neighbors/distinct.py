@@ -13,9 +13,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from outsample._kernels.distinct import row_hashes
+from outsample._kernels.distinct import ordered_sums, row_hashes
 from outsample._parallel import over_rows
-from outsample.points import Points, largest_entry, row_norms
+from outsample.points import Points, largest_entry, row_norms, some_rows
+
+# Largest entries within two to this power, or minus it, are squared as they are.
+PLAIN = 64
 
 
 class Distinct(NamedTuple):
@@ -31,7 +34,7 @@ class Distinct(NamedTuple):
 
     def means(self, Y: np.ndarray) -> np.ndarray:
         """Mean images (m, d) of the copies; exact where these agree."""
-        anchors = Y[self.rows]
+        anchors = some_rows(Y, self.rows)
         if len(self.rows) == len(Y):
             return anchors
         sums = np.zeros_like(anchors)
@@ -60,7 +63,7 @@ def distinct_points(X: Points, n_jobs: int | None = None) -> Distinct:
         rows = np.unique(groups, return_index=True)[1]
     if len(rows) == 1:  # leaving one out must leave one: two copies stay
         rows, groups = np.array([0, 1]), np.minimum(np.arange(n), 1)
-    outwards = _outwards(X[rows])
+    outwards = _outwards(X, rows, n_jobs)
     order = np.argsort(outwards)
     if (np.diff(outwards[order]) == 0).any():
         order = np.lexsort((hashes[rows], outwards))
@@ -110,7 +113,26 @@ def _same(X: Points, first: np.ndarray) -> bool:
     return bool((X[copies] == X[first[copies]]).all())
 
 
-def _outwards(X: Points) -> np.ndarray:
-    """Distance (m,) of points from their mean; sparse ones, from the origin."""
-    X = X * 2.0 ** -np.clip(np.frexp(largest_entry(X))[1], -1000, 1000)
-    return row_norms(X if sparse.issparse(X) else X - X.mean(axis=0))
+def _outwards(X: Points, rows: np.ndarray, n_jobs: int | None) -> np.ndarray:
+    """Distance (m,) of distinct points from their mean; sparse ones, from the origin."""
+    exponent = int(np.frexp(largest_entry(X))[1])
+    if abs(exponent) > PLAIN:  # squares must neither overflow nor vanish
+        X = X * 2.0 ** -np.clip(exponent, -1000, 1000)
+    if sparse.issparse(X):
+        return row_norms(X[rows])
+    center, norms = _mean(X, rows), np.empty(X.shape[0])
+
+    def fill(start: int, stop: int) -> None:
+        norms[start:stop] = row_norms(X[start:stop], center)
+
+    over_rows(fill, len(norms), n_jobs)
+    return norms[rows]
+
+
+def _mean(X: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Mean (D,) of rows, summed in their order, as NumPy does where there is more than a column."""
+    if X.shape[1] == 1:
+        return X[rows].mean(axis=0)
+    sums = np.empty(X.shape[1])
+    ordered_sums(np.ascontiguousarray(X), rows, sums)
+    return sums / len(rows)

@@ -100,6 +100,8 @@ def choose(problem: Problem, given: Given) -> Chosen:
     may_blend, shape = given.weighting is None, (*problem.X.shape, problem.Y.shape[1])
     dear = neighbor_losses(given, shape, problem.search.radius is not None)
     problem.shared = len(placers) + len(dear) > 1
+    if not problem.shared and problem.search.radius is None:
+        problem.nearest(problem.sample(SAMPLE_ROWS), 1)  # the trial's rows are among them
     trials, finalists = _race(problem, [*placers, *dear], given.n_neighbors is None, may_blend)
     chosen = local = _fit(problem, trials[0].placer, trials)
     is_smooth = local.fitted.placer.wants_more

@@ -66,7 +66,12 @@ class ErrorBars(NamedTuple):
 
 
 def calibrated_bars(
-    errors: np.ndarray, around: np.ndarray, slopes: np.ndarray, widest: float, level: float = LEVEL
+    errors: np.ndarray,
+    around: np.ndarray,
+    slopes: np.ndarray,
+    widest: float,
+    level: float = LEVEL,
+    n_jobs: int | None = None,
 ) -> ErrorBars:
     """Error bars from training rows placed by the others.
 
@@ -94,7 +99,7 @@ def calibrated_bars(
     if len(errors) < LEAST_ROWS or not errors.any():
         return bars
     logs = np.log(np.maximum(errors, SMALLEST * float(np.median(errors[errors > 0]))))
-    scale, expected = learnt_scale(around, logs)
+    scale, expected = learnt_scale(around, logs, n_jobs)
     excess = logs - expected
     knots, least = least_shifts(excess, expected, level)
     # A row that is held in any case is held whatever the shift.

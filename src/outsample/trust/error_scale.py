@@ -14,7 +14,7 @@ functions, a torn map); the guide has the figures on others.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -75,7 +75,9 @@ def lengths_around(
     return found
 
 
-def learnt_scale(lengths: np.ndarray, logs: np.ndarray) -> tuple[ErrorScale, np.ndarray]:
+def learnt_scale(
+    lengths: np.ndarray, logs: np.ndarray, n_jobs: int | None = None
+) -> tuple[ErrorScale, np.ndarray]:
     """Fit log errors (s,) to lengths (s, 5); and what (s,) is expected without each row's fifth.
 
     The scale is the mean of the five that are fitted without a fifth, after so many rounds as serve
@@ -88,10 +90,15 @@ def learnt_scale(lengths: np.ndarray, logs: np.ndarray) -> tuple[ErrorScale, np.
     # By what the rows are, wherever they stand: sparse points are sorted otherwise than dense ones.
     fold = np.empty(len(logs), dtype=np.int64)
     fold[np.lexsort((logs, *lengths.T))] = np.arange(len(logs)) % FOLDS
-    boosts = [boosted_stumps(steps[:, fold != one], logs[fold != one]) for one in range(FOLDS)]
     paths = np.empty((len(logs), ROUNDS + 1))
-    for one, boost in enumerate(boosts):
-        paths[fold == one] = boost.path(steps[:, fold == one])
+    boosts: list[Any] = [None] * FOLDS
+
+    def fit_folds(start: int, stop: int) -> None:
+        for one in range(start, stop):
+            boosts[one] = boosted_stumps(steps[:, fold != one], logs[fold != one])
+            paths[fold == one] = boosts[one].path(steps[:, fold == one])
+
+    over_rows(fit_folds, FOLDS, n_jobs, each=1)
     losses = ((paths - logs[:, None]) ** 2).sum(axis=0)
     rounds = int((losses <= (1 + WORSE) * losses.min()).argmax())
     values = [boost.values(rounds, cuts.shape[1] + 1) for boost in boosts]
