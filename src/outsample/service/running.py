@@ -45,7 +45,8 @@ class Connection(HttpToolsProtocol):
         """Let the application end the connection at once."""
         self._stop()
         super().on_headers_complete()
-        self.scope["extensions"] = {ABORT: {"now": self.transport.abort}}
+        told = {"now": self.transport.abort, "is_stuck": lambda: self.flow.write_paused}
+        self.scope["extensions"] = {ABORT: told}
 
     def _await_head(self) -> None:
         self._stop()
