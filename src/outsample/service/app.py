@@ -61,12 +61,12 @@ def _add_data(app: FastAPI, service: Service) -> Direct:
     @app.post("/place")
     async def place(request: Request) -> Response:
         """Place rows on the map: coordinates, and numbers that say how far to trust them."""
-        return answered(request, service.model, await service.place(await rows_of(request)))
+        return await answered(request, service.model, await service.place(await rows_of(request)))
 
     @app.post("/learn")
     async def learn(request: Request) -> Response:
         """Place rows, and let the model learn them: the answer comes when they are on the disk."""
-        return answered(request, service.model, await service.learn(await rows_of(request)))
+        return await answered(request, service.model, await service.learn(await rows_of(request)))
 
     return {"/place": place, "/learn": learn}
 

@@ -10,12 +10,14 @@ import asyncio
 import sys
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from outsample.service.early_refusal import EarlyRefusal
+from outsample.service.headers import SECURITY, headers_of
 from outsample.service.json_rows import to_json
 from outsample.service.refusal import Refusal
 from outsample.service.service import Service
@@ -23,17 +25,10 @@ from outsample.service.tokens import check_token
 from outsample.service.transfers import Transfer, Transfers
 
 ABORT = "outsample.abort"
-SECURITY = {
-    b"content-security-policy": b"default-src 'none'; script-src 'self'; style-src 'self'; "
-    b"connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; "
-    b"frame-ancestors 'none'",
-    b"x-content-type-options": b"nosniff",
-    b"referrer-policy": b"no-referrer",
-}
 # Answers up to this size fit into the buffer of a connection that is not stuck already.
 SMALL = 2**16
 FAULT = Refusal(500, "a fault of the service; its log has more")
-Message = dict[str, Any]
+Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
 Direct = Mapping[str, Callable[[Request], Awaitable[Response]]]
 
@@ -62,6 +57,7 @@ class Gate:
         limits = service.limits
         self.transfers = Transfers(limits.transfers, max(limits.held_bytes, 2 * limits.body_bytes))
         self.under_way = self.n_listeners = 0
+        self.early_refusal = EarlyRefusal(service)
         tell = service.metrics.gauge
         tell("requests_under_way", "Requests being served.", lambda: self.under_way)
         tell("transfers", "Bodies that come, answers that go.", lambda: len(self.transfers.moving))
@@ -201,7 +197,8 @@ class _Passing:
         if size <= SMALL and self.connection is not None and not self.connection["is_stuck"]():
             await self._send(message)
             return
-        if size > SMALL and self.transfer is not None:
+        if size > SMALL:
+            self.transfer = self.transfer or Transfer(self.abort)
             self.gate.transfers.answer(self.transfer, size)
         async with asyncio.timeout(self.seconds):
             if size <= SMALL or message.get("more_body", False):
@@ -218,9 +215,7 @@ class _Passing:
         if self.scope["path"].startswith("/v2"):
             told["error"] = refusal.reason  # as the protocol calls it
         body = to_json(told)
-        headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
-        headers |= refusal.headers
-        pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        pairs = headers_of(refusal, body)
         start = {"type": "http.response.start", "status": refusal.status, "headers": pairs}
         try:
             await self.send(start)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from outsample.service.admission import Admission
+from outsample.service.cores import stay_on_one_core
 from outsample.service.refusal import Refusal
 
 
@@ -108,6 +109,7 @@ class Worker:
         self.thread.join()
 
     def _run(self) -> None:
+        stay_on_one_core()
         going: list[Job] = []
         while True:
             with self.changed:

@@ -37,10 +37,10 @@ class Limits:
 
     body_bytes: int = 2**25
     rows: int = 100_000
-    waiting: int = 128
-    concurrent: int = 128
+    waiting: int = 512
+    concurrent: int = 512
     transfers: int = 256
     held_bytes: int = 2**28
     listeners: int = 64
     seconds: float = 30.0
-    round_rows: int = 128
+    round_rows: int = 256

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from outsample.service.app import create_app
+from outsample.service.early_refusal import EarlyRefusal
 from outsample.service.gate import ABORT
 from outsample.service.service import Service
 
 KEEP_ALIVE_SECONDS = 30
+# Threads that compute in Python hand over to the one that serves after this time, not after 5 ms.
+SWITCH_SECONDS = 1e-4
+MOST_FILES = 8192
 
 
 class ListenError(RuntimeError):
@@ -21,15 +26,37 @@ class ListenError(RuntimeError):
 
 
 class Connection(HttpToolsProtocol):
-    """A connection that is closed if a request's head does not come in time."""
+    """A connection that is closed if a request's head does not come in time.
+
+    A request that is to be refused because too many wait is answered before it is parsed.
+    """
 
     head_seconds = 10.0
     _timer: asyncio.TimerHandle | None = None
+    _is_between = True  # requests: nothing of the next one has come
 
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for a request."""
         super().connection_made(transport)
+        self._early: EarlyRefusal | None = getattr(self.config.app, "early_refusal", None)
         self._await_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Refuse at once, or go on with what came."""
+        if self._early is not None and self._is_between and not self.flow.write_paused:
+            if self.cycle is None or self.cycle.response_complete:
+                refused = self._early.answer(data)
+                if refused is not None:
+                    self._unset_keepalive_if_required()
+                    self._await_head()
+                    self.transport.write(refused)
+                    return
+        super().data_received(data)
+
+    def on_message_complete(self) -> None:
+        """Wait for the next request."""
+        super().on_message_complete()
+        self._is_between = True
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
@@ -39,13 +66,15 @@ class Connection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Wait for the rest of the head."""
         super().on_message_begin()
+        self._is_between = False
         self._await_head()
 
     def on_headers_complete(self) -> None:
         """Let the application end the connection at once."""
         self._stop()
         super().on_headers_complete()
-        told = {"now": self.transport.abort, "is_stuck": lambda: self.flow.write_paused}
+        flow, abort = self.flow, self.transport.abort
+        told: dict[Any, Any] = {"now": abort, "is_stuck": lambda: flow.write_paused}
         self.scope["extensions"] = {ABORT: told}
 
     def _await_head(self) -> None:
@@ -91,6 +120,8 @@ def run(service: Service, host: str, port: int) -> None:
         limit_concurrency=8 * (limits.concurrent + limits.listeners),
     )  # fmt: skip
     server = Server(config, service)
+    _allow_many_connections()
+    sys.setswitchinterval(SWITCH_SECONDS)
     logger = logging.getLogger("uvicorn")
     logger.handlers, logger.propagate = [_Lines(service)], False
     try:
@@ -99,6 +130,18 @@ def run(service: Service, host: str, port: int) -> None:
         pass  # of uvicorn, which could not listen
     if not server.started:
         raise ListenError(f"cannot listen at {host}:{port}: is the port in use?")
+
+
+def _allow_many_connections() -> None:
+    """Have as many connections as the system allows; a process begins with fewer."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    wanted = min(most, MOST_FILES) if most >= 0 else MOST_FILES
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[0] < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 class _Lines(logging.Handler):

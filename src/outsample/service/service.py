@@ -11,7 +11,6 @@ import numpy as np
 
 from outsample.service.admission import Admission
 from outsample.service.arrivals import LEARNED, PLACED, Arrivals, Ring
-from outsample.service.cores import Cores
 from outsample.service.joining import Job, Worker, place_round
 from outsample.service.learning import Learning
 from outsample.service.limits import Limits
@@ -60,7 +59,6 @@ class Service:
         self.metrics, self.ring = Metrics(), Ring()
         self.learning = learning
         self.placing = Worker("placing", Admission("placing", limits.waiting), self._place)
-        self.cores = Cores()
         if learning is not None:
             self._begin_learning(learning)
         self.reasons: dict[int, str] = {}
@@ -136,7 +134,6 @@ class Service:
             self.log.end()
 
     def _place(self, jobs: list[Job]) -> list[Job]:
-        self.cores.are_for(sum(len(job.rows) for job in jobs))
         self.metrics.count("rounds_total")
         self.metrics.count("joined_requests_total", len(jobs))
         finish = partial(self.arrived, PLACED)

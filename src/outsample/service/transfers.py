@@ -20,7 +20,7 @@ class Transfer:
 
     __slots__ = ("abort", "began", "held", "moved")
 
-    def __init__(self, abort: Callable[[], None], began: float) -> None:
+    def __init__(self, abort: Callable[[], None], began: float = 0.0) -> None:
         self.abort, self.began = abort, began
         self.moved = self.held = 0
 

@@ -32,6 +32,7 @@ class Outcome(NamedTuple):
     status: NDArray[np.int64]
     faults: dict[str, int]  # Why there was no answer, and how often
     lasted: float
+    late: float  # Seconds that 99 of 100 were sent within, after they were due
 
     def count(self, *statuses: int) -> int:
         """Count answers of these kinds."""
@@ -119,12 +120,13 @@ class OpenLoop:
     def _open(self, timetable: NDArray[np.float64]) -> Outcome:
         total, due = len(timetable), timetable.tolist()
         ended, status = np.full(total, np.nan), np.zeros(total, dtype=np.int64)
-        sent = 0
+        sent, lateness = 0, np.zeros(total)
         begin = time.perf_counter()
         left, deadline = total, due[-1] + PATIENCE
         while left and (now := time.perf_counter() - begin) < deadline:
             while sent < total and due[sent] <= now and self.free:
                 self._send(self.free.popleft(), sent)
+                lateness[sent] = now - due[sent]
                 sent += 1
             wait = deadline - now
             if sent < total and self.free:
@@ -138,7 +140,8 @@ class OpenLoop:
                     self.free.append(one)
         if left:
             self.faults["no answer in time"] += left
-        return self._outcome(timetable, ended - timetable, status, time.perf_counter() - begin)
+        lasted, late = time.perf_counter() - begin, float(np.quantile(lateness, 0.99))
+        return Outcome(timetable, ended - timetable, status, dict(self.faults), lasted, late)
 
     def _closed(self, seconds: float) -> Outcome:
         begin = time.perf_counter()
@@ -157,8 +160,8 @@ class OpenLoop:
                 status.append(found)
                 asked[one.number] = now
                 self._send(one, one.number)
-        found = np.array(status, dtype=np.int64)
-        return self._outcome(np.array(due), np.array(took), found, time.perf_counter() - begin)
+        lasted, kinds = time.perf_counter() - begin, np.array(status, dtype=np.int64)
+        return Outcome(np.array(due), np.array(took), kinds, dict(self.faults), lasted, 0.0)
 
     def _send(self, one: _Connection, number: int) -> None:
         one.number = number
@@ -190,12 +193,6 @@ class OpenLoop:
         new.number = one.number
         self.selector.register(new.socket, selectors.EVENT_READ, new)
         return new
-
-    def _outcome(
-        self, due: NDArray[np.float64], seconds: NDArray[np.float64], status: NDArray[np.int64],
-        lasted: float,
-    ) -> Outcome:  # fmt: skip
-        return Outcome(due, seconds, status, dict(self.faults), lasted)
 
 
 def http_request(body: bytes, kind: str = "application/json", path: str = "/place") -> bytes:
