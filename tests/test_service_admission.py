@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 pytest.importorskip("fastapi", reason="the service needs outsample[serve]")
@@ -9,12 +11,15 @@ pytest.importorskip("fastapi", reason="the service needs outsample[serve]")
 import numpy as np
 
 from outsample.service.admission import LEAST, TARGET, WINDOW, Admission
+from outsample.service.app import create_app
 from outsample.service.early_refusal import EarlyRefusal
+from outsample.service.gate import ABORT
 from outsample.service.json_pieces import in_pieces, many_to_json
 from outsample.service.json_rows import rows_of_json, to_json
+from outsample.service.limits import Limits
 from outsample.service.refusal import Refusal
-from outsample.service.transfers import PATIENCE, Transfers
-from service_tools import made
+from outsample.service.transfers import LITTLE, PATIENCE, Transfers
+from service_tools import made, rows
 
 
 class Clock:
@@ -98,7 +103,7 @@ def test_an_idle_service_lets_many_in_at_once():
     assert Admission("placing", 3).least == 3
 
 
-def transfers(most=3, most_bytes=1000):
+def transfers(most=3, most_bytes=1000 * LITTLE):
     clock, gone = Clock(), []
     kept = Transfers(most, most_bytes, clock)
     return kept, clock, gone, lambda name: kept.begin(lambda: gone.append(name))
@@ -106,34 +111,63 @@ def transfers(most=3, most_bytes=1000):
 
 def test_the_slowest_goes_when_others_come():
     kept, clock, gone, begin = transfers()
-    for name, sent in (("slow", 1), ("fast", 500), ("medium", 50)):
+    for name, sent in (("slow", 1), ("fast", 500), ("medium", 50), ("new", 10)):
         kept.came(begin(name), sent)
-    with pytest.raises(Refusal, match="try again") as refused:  # nobody can be called slow yet
-        begin("new")
-    assert refused.value.status == 503 and len(kept.moving) == 3
+    assert not gone and len(kept.moving) == 4  # nobody can be called slow yet
     clock.now += PATIENCE
-    begin("new")
-    assert gone == ["slow"] and len(kept.moving) == 3 and kept.n_bytes == 550
+    begin("newer")
+    assert gone == ["slow"] and len(kept.moving) == 4 and kept.n_bytes == 560
 
 
 def test_bytes_are_held_until_the_end_and_bounded():
     kept, clock, gone, begin = transfers(10)
     first, second = begin("first"), begin("second")
-    kept.came(first, 600)
+    kept.came(first, 600 * LITTLE)
     kept.rest(first)  # its body is there: it is not slow any more
     clock.now += PATIENCE
-    kept.came(second, 300)
+    kept.came(second, 300 * LITTLE)
     third = begin("third")
-    kept.came(third, 300)
-    assert gone == ["second"] and kept.n_bytes == 900
-    with pytest.raises(Refusal):  # there is nobody else who could be called slow
-        kept.came(third, 300)
+    kept.came(third, 300 * LITTLE)
+    assert gone == ["second"] and kept.n_bytes == 900 * LITTLE
+    with pytest.raises(Refusal, match="try again") as refused:  # nobody else can be called slow
+        kept.came(third, 300 * LITTLE)
+    assert refused.value.status == 503
+    kept.came(third, 100 * LITTLE)
+    little = begin("little")
+    kept.came(little, LITTLE)  # always fits
+    kept.end(little)
     kept.end(third)
     kept.answer(first, 200)
     kept.end(first)
     kept.end(first)
     assert kept.n_bytes == 0
-    kept.came(begin("alone"), 5000)  # one body always fits: its own limit is another
+    kept.came(begin("alone"), 5000 * LITTLE)  # one body always fits: its own limit is another
+
+
+def test_answers_that_nobody_takes_are_not_kept_for_ever(tmp_path):
+    """The client never makes room for the rest of a large answer."""
+    service = made(tmp_path, limits=Limits(seconds=1.0))
+    gate, hung_up, sent = create_app(service), [], []
+    told = {ABORT: {"now": lambda: hung_up.append(len(gate.transfers.moving)), "is_stuck": bool}}
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
+    scope = {
+        "type": "http", "method": "POST", "path": "/place", "headers": headers,
+        "client": ("127.0.0.1", 1), "extensions": told,
+    }  # fmt: skip
+
+    async def receive():
+        return {"type": "http.request", "body": to_json({"rows": rows(2000).tolist()})}
+
+    async def send(message):
+        sent.append(message)
+        if message.get("body") == b"":
+            await asyncio.Event().wait()
+
+    asyncio.run(gate(scope, receive, send))
+    assert [message.get("more_body") for message in sent] == [None, True, None]
+    assert hung_up == [1] and not gate.transfers.moving and gate.transfers.n_bytes == 0
+    assert gate.under_way == 0 and service.placing.admission.inside == 0
+    service.end()
 
 
 BODY = b'{"rows": [[1, 2, 3]]}'

@@ -31,7 +31,8 @@ class Job:
         self.done = 0
         self.pieces: list[Any] = []
         self.came = time.monotonic()
-        self.taken = self.told = 0.0
+        self.head_waited: float | None = None
+        self.told = 0.0
 
     @property
     def is_given_up(self) -> bool:
@@ -40,9 +41,14 @@ class Job:
 
     @property
     def waited(self) -> float:
-        """Seconds for which nobody worked on it: before, and until the loop had its answer."""
+        """Seconds for which it stood in the queue, and until the loop had its answer.
+
+        Of those taken together it is the wait of the first: the last has hardly waited, however
+        long the queue.
+        """
         now = time.monotonic()
-        return (self.taken or now) - self.came + (now - (self.told or now))
+        before = now - self.came if self.head_waited is None else self.head_waited
+        return before + (now - (self.told or now))
 
     def tell(self, result: Any) -> None:
         """Hand the answer, or an error, to the loop that waits for it."""
@@ -117,9 +123,8 @@ class Worker:
                     self.changed.wait()
                 if not (self.waiting or going):
                     return
-                now = time.monotonic()
                 for job in self.waiting:
-                    job.taken = now
+                    job.head_waited = time.monotonic() - self.waiting[0].came
                 going += self.waiting
                 self.waiting.clear()
                 going = [job for job in going if not job.is_given_up]

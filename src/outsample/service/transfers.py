@@ -13,6 +13,8 @@ from outsample.service.refusal import Refusal
 
 # Seconds after which one may be called slow.
 PATIENCE = 1.0
+# Bytes of a client that always fit: who asks for little is not held up by those who send much.
+LITTLE = 2**16
 
 
 class Transfer:
@@ -31,7 +33,7 @@ class Transfers:
     Parameters
     ----------
     most : int
-        Clients at a time.
+        Clients at a time; more if none of them can be called slow yet.
     most_bytes : int
         Bytes of theirs that are held at a time, those of requests being answered included.
     clock : callable
@@ -46,7 +48,7 @@ class Transfers:
         self.n_bytes = 0
 
     def begin(self, abort: Callable[[], None]) -> Transfer:
-        """Let a client begin to send; a slow one may have to go, else this one is refused."""
+        """Let a client begin to send; a slow one may have to go."""
         transfer = Transfer(abort, self.clock())
         self._move(transfer)
         return transfer
@@ -74,21 +76,25 @@ class Transfers:
 
     def _move(self, transfer: Transfer) -> None:
         if len(self.moving) >= self.most:
-            self._let_slowest_go()
+            self._slowest_is_gone()
         self.moving[transfer] = None
 
     def _hold(self, transfer: Transfer, n_bytes: int) -> None:
-        while self.n_bytes + n_bytes > self.most_bytes and self.n_bytes > transfer.held:
-            self._let_slowest_go()
+        is_much = transfer.held + n_bytes > LITTLE
+        while is_much and self.n_bytes + n_bytes > self.most_bytes and self.n_bytes > transfer.held:
+            if not self._slowest_is_gone():
+                said = "bodies of others fill the memory for them already; try again"
+                raise Refusal(503, said, retry_after=1)
         self.n_bytes += n_bytes
         transfer.held += n_bytes
 
-    def _let_slowest_go(self) -> None:
+    def _slowest_is_gone(self) -> bool:
+        """Let the slowest client go, if one is slow."""
         now = self.clock()
         old = [one for one in self.moving if now - one.began >= PATIENCE]
         if not old:
-            said = "bodies of others fill the memory for them already; try again"
-            raise Refusal(503, said, retry_after=1)
+            return False
         slowest = min(old, key=lambda one: one.moved / (now - one.began))
         self.end(slowest)
         slowest.abort()
+        return True
