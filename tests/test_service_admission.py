@@ -47,6 +47,9 @@ def test_a_burst_may_wait_up_to_the_limit_and_no_more():
         admission.enter()
     assert refused.value.status == 429 and refused.value.headers == {"Retry-After": "1"}
     assert admission.inside == 20
+    with pytest.raises(Refusal) as again:
+        admission.enter()
+    assert again.value is not refused.value  # one that is kept would keep every request it met
 
 
 def test_bursts_that_are_worked_off_change_nothing():

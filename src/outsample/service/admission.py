@@ -44,18 +44,25 @@ class Admission:
         self.most, self.target, self.clock = most, target, clock
         self.least, self.limit, self.inside = min(LEAST, most), float(most), 0
         self.smallest, self.window_began = float("inf"), clock()
-        said = f"more requests wait for {name} than can be answered soon; try again"
-        self.refusal = Refusal(429, said, retry_after=1)
+        self.reason = f"more requests wait for {name} than can be answered soon; try again"
 
     @property
     def is_full(self) -> bool:
         """Whether one more is refused."""
         return self.inside >= int(self.limit)
 
+    def check(self) -> None:
+        """Refuse one more if it is full."""
+        if self.is_full:
+            raise self.refusal()
+
+    def refusal(self) -> Refusal:
+        """Return what is told: a new one each time, as one that is raised keeps what it passed."""
+        return Refusal(429, self.reason, retry_after=1)
+
     def enter(self) -> None:
         """Let one in, or refuse it."""
-        if self.is_full:
-            raise self.refusal
+        self.check()
         self.inside += 1
 
     def leave(self, waited: float) -> None:

@@ -32,7 +32,7 @@ class EarlyRefusal:
         self.service = service
         self.n_untold, self.told_at = 0, float("-inf")
         self.answers = {
-            begin: _whole(service.worker_of(path).admission.refusal)
+            begin: _whole(service.worker_of(path).admission.refusal())
             for begin, path in PATHS.items()
         }
 

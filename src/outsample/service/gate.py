@@ -93,9 +93,7 @@ class Gate:
 
     async def _post(self, request: _Passing) -> None:
         path = request.scope["path"]
-        admission = self.service.worker_of(path).admission
-        if admission.is_full:
-            raise admission.refusal
+        self.service.worker_of(path).admission.check()
         self.check_room()
         request.transfer = self.transfers.begin(request.abort)
         answer = self.direct.get(path)

@@ -43,4 +43,4 @@ class Limits:
     held_bytes: int = 2**28
     listeners: int = 64
     seconds: float = 30.0
-    round_rows: int = 256
+    round_rows: int = 512
