@@ -14,6 +14,9 @@ from outsample.service.refusal import Refusal
 from outsample.service.service import Service
 
 PATHS = {b"POST /place ": "/place", b"POST /learn ": "/learn"}
+COUNTERS = {
+    path: ("requests_total", (("path", path), ("status", "429"))) for path in PATHS.values()
+}
 LENGTH, END = b"\r\ncontent-length:", b"\r\n\r\n"
 # Refusals are told together, in a line of the log as often as that.
 SECONDS = 1.0
@@ -47,7 +50,7 @@ class EarlyRefusal:
         return self.answers[data[:12]]
 
     def _tell(self, path: str) -> None:
-        self.service.metrics.count("requests_total", path=path, status="429")
+        self.service.metrics.count_one(COUNTERS[path])
         self.n_untold += 1
         now = time.monotonic()
         if now >= self.told_at + SECONDS and self.service.log is not None:

@@ -36,6 +36,7 @@ class Connection(HttpToolsProtocol):
 
     head_seconds = 10.0
     _timer: asyncio.TimerHandle | None = None
+    _due: float | None = None  # when the head has to be there, if one is waited for
     _is_between = True  # requests: nothing of the next one has come
 
     def connection_made(self, transport: Any) -> None:
@@ -51,7 +52,7 @@ class Connection(HttpToolsProtocol):
                 refused = self._early.answer(data)
                 if refused is not None:
                     self._unset_keepalive_if_required()
-                    self._await_head()
+                    self._await_head(KEEP_ALIVE_SECONDS)
                     self.transport.write(refused)
                     return
         super().data_received(data)
@@ -63,7 +64,9 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
-        self._stop()
+        self._due = None
+        if self._timer is not None:
+            self._timer.cancel()
         super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
@@ -74,20 +77,27 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Let the application end the connection at once."""
-        self._stop()
+        self._due = None
         super().on_headers_complete()
         flow, abort = self.flow, self.transport.abort
         told: dict[Any, Any] = {"now": abort, "is_stuck": lambda: flow.write_paused}
         self.scope["extensions"] = {ABORT: told}
 
-    def _await_head(self) -> None:
-        self._stop()
-        self._timer = self.loop.call_later(self.head_seconds, self.transport.abort)
+    def _await_head(self, seconds: float | None = None) -> None:
+        seconds = seconds or self.head_seconds
+        self._due = self.loop.time() + seconds
+        if self._timer is None:  # else that one looks again: to set one for each request costs more
+            self._timer = self.loop.call_later(seconds, self._look)
 
-    def _stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+    def _look(self) -> None:
+        self._timer = None
+        if self._due is None:
+            return
+        left = self._due - self.loop.time()
+        if left > 0.01:
+            self._timer = self.loop.call_later(left, self._look)
+        else:
+            self.transport.abort()
 
 
 class Server(uvicorn.Server):
