@@ -39,6 +39,13 @@ def served(admission, clock, waits):
         admission.leave(waited)
 
 
+def standing(admission, clock, waited, n):
+    """Let requests in and out of a queue that is full."""
+    for _ in range(n):
+        admission.inside = int(admission.limit) - 1
+        served(admission, clock, [waited])
+
+
 def test_a_burst_may_wait_up_to_the_limit_and_no_more():
     admission = Admission("placing", 20, clock=Clock())
     for _ in range(20):
@@ -63,14 +70,16 @@ def test_bursts_that_are_worked_off_change_nothing():
 def test_a_queue_that_stands_is_cut_in_proportion_and_comes_back():
     clock = Clock()
     admission = Admission("placing", 100, clock=clock)
-    served(admission, clock, [1.5 * TARGET] * 102)
+    standing(admission, clock, 1.5 * TARGET, 102)
     assert admission.limit == pytest.approx(100 / 1.5)
-    served(admission, clock, [50 * TARGET] * 105)
-    before = admission.limit
-    served(admission, clock, [50 * TARGET] * 100)
-    assert admission.limit == pytest.approx(before / 2)  # no more than that at once
-    served(admission, clock, [50 * TARGET] * 2000)
+    admission.limit, admission.smallest = 100, 50 * TARGET
+    standing(admission, clock, 50 * TARGET, 101)
+    assert admission.limit == pytest.approx(25)  # no more than that at once
+    standing(admission, clock, 50 * TARGET, 2000)
     assert admission.limit == LEAST
+    admission.inside, begin_limit = 0, admission.limit
+    served(admission, clock, [0.0] * 101)
+    assert admission.limit > begin_limit
     begin = clock.now
     while admission.limit < 100:
         served(admission, clock, [0.0])
@@ -94,6 +103,20 @@ def test_an_overload_settles_where_waits_are_short():
             admission.leave(waits[-1])
     assert len(waits) > 19_000  # never idle
     assert np.quantile(waits[5000:], 0.99) < 2 * max(TARGET, LEAST * 0.001)
+
+
+def test_a_limit_that_nobody_reaches_is_no_beginning():
+    clock = Clock()
+    admission = Admission("placing", 1000, clock=clock)
+    admission.inside = 39
+    admission.enter()
+    clock.now += 2 * WINDOW
+    admission.leave(4 * TARGET)
+    assert admission.limit == pytest.approx(10)  # a quarter of those who were there
+    admission.limit = 1000.0
+    clock.now += 2 * WINDOW
+    admission.leave(1.25 * TARGET)
+    assert admission.limit == pytest.approx(800)
 
 
 def test_an_idle_service_lets_many_in_at_once():

@@ -19,7 +19,7 @@ WINDOW = 0.1
 TARGET = 0.005
 LEAST = 8
 # How fast the limit falls and rises again, a window; from the least to 128 in 1.3 seconds.
-FALL, RISE = 0.5, 1.25
+FALL, RISE = 0.25, 1.25
 
 
 class Admission:
@@ -42,7 +42,8 @@ class Admission:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self.most, self.target, self.clock = most, target, clock
-        self.least, self.limit, self.inside = min(LEAST, most), float(most), 0
+        self.least, self.limit = min(LEAST, most), float(most)
+        self.inside = self.most_inside = 0  # now, and in this window
         self.smallest, self.window_began = float("inf"), clock()
         self.reason = f"more requests wait for {name} than can be answered soon; try again"
 
@@ -64,6 +65,7 @@ class Admission:
         """Let one in, or refuse it."""
         self.check()
         self.inside += 1
+        self.most_inside = max(self.most_inside, self.inside)
 
     def leave(self, waited: float) -> None:
         """Let one out that waited so long, the work itself not counted."""
@@ -75,7 +77,11 @@ class Admission:
             return
         if self.smallest > self.target:
             share = max(FALL, self.target / self.smallest)
-            self.limit = max(self.least, self.limit * share)
+            # Far too long: from those who are there, as the limit may be far above them.
+            is_far = self.smallest > 3 * self.target
+            begin = min(self.limit, self.most_inside) if is_far else self.limit
+            self.limit = max(self.least, begin * share)
         else:
             self.limit = min(self.most, self.limit * RISE ** min(passed, 100.0))
         self.smallest, self.window_began = float("inf"), now
+        self.most_inside = self.inside
