@@ -4,7 +4,7 @@
 results in ``docs/figures`` and writes every table between ``<!-- figures: NAME -->`` and
 ``<!-- end -->``, in README.md and docs/*.md. Without a file it writes the tables again from what is
 kept. Results come from ``outsample bench accuracy``, ``bench novelty``, ``bench speed``,
-``bench stream`` and ``reproduce``.
+``bench stream``, ``bench service`` and ``reproduce``.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from markdown_table import table
+from service_figures import service_kept, service_loads, service_targets
 from speed_figures import speed, speed_errors, speed_kept, speed_sizes, speed_targets
 from stream_figures import stream_days, stream_kept
 
@@ -53,13 +54,16 @@ def condensed(results: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         return "novelty", _novelty(results)
     if "parts" in results:
         return "speed", speed_kept(results)
+    if "loads" in results:
+        return "service", service_kept(results)
     if "n_minutes" in results:
         return "stream", stream_kept(results)
     if "sphere" in results:
         table = [{key: row[key] for key in ("method", "n_points", "error", "paper")}
                  for row in results["sphere"]["table"]]  # fmt: skip
         return "reproduction", {"versions": results["versions"], "sphere": table}
-    raise ValueError("these are no results of bench accuracy, novelty, speed, stream or reproduce")
+    benches = "bench accuracy, novelty, speed, stream, service or reproduce"
+    raise ValueError(f"these are no results of {benches}")
 
 
 def _accuracy(results: dict[str, Any]) -> dict[str, Any]:
@@ -213,6 +217,8 @@ TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "speed_sizes": ("speed", speed_sizes),
     "speed_errors": ("speed", speed_errors),
     "stream_days": ("stream", stream_days),
+    "service_targets": ("service", service_targets),
+    "service_loads": ("service", service_loads),
 }
 
 

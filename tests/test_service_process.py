@@ -178,6 +178,20 @@ def test_oversized_slow_and_broken_clients_hold_nobody_up(service):
     assert service.process.poll() is None
 
 
+def test_many_slow_clients_shut_nobody_out(service):
+    """More than there are places for, each with a byte of its body; some of them are let go."""
+    begun = request(b"{", length=1000)
+    slow = [service.connect(begun) for _ in range(700)]
+    for _ in range(20):
+        assert service.place(rows(3)).status_code == 200
+    time.sleep(1.1)  # now they can be called slow
+    more = [service.connect(begun) for _ in range(10)]
+    for _ in range(20):
+        assert service.place(rows(3)).status_code == 200
+    for connection in [*slow, *more]:
+        connection.close()
+
+
 def test_a_log_line_has_no_numbers_of_the_rows(service):
     assert service.place(np.array([[0.123456, 1, 2]])).status_code == 200
     time.sleep(0.2)

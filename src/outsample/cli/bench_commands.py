@@ -117,6 +117,22 @@ def bench_stream(**options: Any) -> None:
     _bench(STREAM, **options)
 
 
+@bench.command(
+    "service",
+    short_help="A service under load: one row, many, too many, unruly clients.",
+    epilog=example("outsample bench service --quick"),
+)
+@_bench_options("A few seconds of each load", "nothing: the points are made up")
+def bench_service(**options: Any) -> None:
+    """Serve a model on this machine, and ask it for less and for far more than it can do.
+
+    A full run takes seven minutes; the machine should be idle. Needs the extra outsample[serve].
+    """
+    from outsample.lab.serving.service_bench import SERVICE
+
+    _bench(SERVICE, **options)
+
+
 def _bench(
     bench: Bench[Any], *, out: str, data: str | None, results_file: str | None, **choice: Any
 ) -> None:

@@ -34,7 +34,7 @@ from outsample.cli.exit_codes import BAD_USE, Failure, plain_errors, reading
     help="Bytes of a request at most.",
 )  # fmt: skip
 @click.option(
-    "--max-waiting", default=128, show_default=True, type=click.IntRange(1),
+    "--max-waiting", default=512, show_default=True, type=click.IntRange(1),
     help="Requests that may wait for the model; more are told to come back.",
 )  # fmt: skip
 @click.option(

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 
 import outsample
 from outsample.service.bodies import answered, read_rows
-from outsample.service.gate import Gate
+from outsample.service.gate import FAULT, Direct, Gate
 from outsample.service.inference_protocol import add_inference_protocol
 from outsample.service.json_rows import to_json
 from outsample.service.openapi import described
@@ -40,17 +40,17 @@ def create_app(service: Service) -> Any:
     app.add_exception_handler(HTTPException, _not_served)
     app.add_exception_handler(Exception, _fault)  # it is raised again, for the gate to log
     files = page_files()
-    _add_data(app, service)
+    direct = _add_data(app, service)
     _add_state(app, service)
     add_watching(app, service)
     add_inference_protocol(app, service)
     for path, (body, kind) in files.items():
         _add_file(app, path, body, kind)
     described(app, service)
-    return Gate(app, service, files, [route.path for route in app.routes])  # type: ignore[attr-defined]
+    return Gate(app, service, files, [route.path for route in app.routes], direct)  # type: ignore[attr-defined]
 
 
-def _add_data(app: FastAPI, service: Service) -> None:
+def _add_data(app: FastAPI, service: Service) -> Direct:
     async def rows_of(request: Request) -> np.ndarray:
         rows = await read_rows(request, service.model, service.limits)
         told = request.scope["outsample.told"] = {"rows": len(rows)}
@@ -61,12 +61,14 @@ def _add_data(app: FastAPI, service: Service) -> None:
     @app.post("/place")
     async def place(request: Request) -> Response:
         """Place rows on the map: coordinates, and numbers that say how far to trust them."""
-        return answered(request, service.model, await service.place(await rows_of(request)))
+        return await answered(request, service.model, await service.place(await rows_of(request)))
 
     @app.post("/learn")
     async def learn(request: Request) -> Response:
         """Place rows, and let the model learn them: the answer comes when they are on the disk."""
-        return answered(request, service.model, await service.learn(await rows_of(request)))
+        return await answered(request, service.model, await service.learn(await rows_of(request)))
+
+    return {"/place": place, "/learn": learn}
 
 
 def _add_state(app: FastAPI, service: Service) -> None:
@@ -129,4 +131,4 @@ async def _not_served(request: Request, error: Exception) -> Response:
 
 
 async def _fault(request: Request, error: Exception) -> Response:
-    return _json({"reason": "a fault of the service; its log has more"}, 500)
+    return _json(FAULT.told(), FAULT.status)

@@ -10,7 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from outsample.service.arrow_rows import ARROW, rows_of_arrow, to_arrow
-from outsample.service.json_rows import rows_of_json, to_json
+from outsample.service.json_pieces import in_pieces, many_to_json
+from outsample.service.json_rows import columns_of, rows_of_json, to_json
 from outsample.service.limits import Limits
 from outsample.service.named_columns import matched
 from outsample.service.refusal import Refusal
@@ -19,6 +20,8 @@ from outsample.service.served_model import ServedModel
 JSON = "application/json"
 # Larger bodies are parsed by a thread, while others are served.
 LARGE = 2**16
+# Answers with more rows are written by a thread.
+MANY_ROWS = 1000
 
 
 async def read_body(request: Request, limits: Limits) -> bytes:
@@ -48,15 +51,19 @@ async def read_rows(request: Request, model: ServedModel, limits: Limits) -> np.
     body = await read_body(request, limits)
 
     def rows() -> np.ndarray:
-        found, columns = (
-            rows_of_json(body) if kind == JSON else rows_of_arrow(body, limits.rows)
-        )
+        columns: list[str] | None
+        if kind != JSON:
+            found, columns = rows_of_arrow(body, limits.rows)
+        elif len(body) > LARGE and (cut := in_pieces(body, limits.rows)) is not None:
+            found, columns = cut[0], columns_of(cut[1])
+        else:
+            found, columns = rows_of_json(body)
         return matched(found, columns, model.feature_names, model.n_features, limits.rows)
 
     return await asyncio.to_thread(rows) if len(body) > LARGE else rows()
 
 
-def answered(request: Request, model: ServedModel, told: dict[str, Any]) -> Response:
+async def answered(request: Request, model: ServedModel, told: dict[str, Any]) -> Response:
     """Answer in JSON or Arrow: what is accepted, else what was sent."""
     accepted = request.headers.get("accept", "*/*")
     sent = request.headers.get("content-type", "").lower().startswith(ARROW)
@@ -66,4 +73,6 @@ def answered(request: Request, model: ServedModel, told: dict[str, Any]) -> Resp
             table["accepted"] = told["accepted"]
         headers = {"X-First-Id": str(told["first_id"])}
         return Response(to_arrow(table), media_type=ARROW, headers=headers)
+    if told["n_rows"] > MANY_ROWS:
+        return Response(await asyncio.to_thread(many_to_json, told), media_type=JSON)
     return Response(to_json(told), media_type=JSON)

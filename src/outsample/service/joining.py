@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from outsample.service.admission import Admission
+from outsample.service.cores import stay_on_one_core
 from outsample.service.refusal import Refusal
 
 
@@ -27,14 +30,29 @@ class Job:
         self.answer: asyncio.Future[Any] = self.loop.create_future()
         self.done = 0
         self.pieces: list[Any] = []
+        self.came = time.monotonic()
+        self.head_waited: float | None = None
+        self.told = 0.0
 
     @property
     def is_given_up(self) -> bool:
         """Whether nobody waits for the answer any more."""
         return self.answer.cancelled()
 
+    @property
+    def waited(self) -> float:
+        """Seconds for which it stood in the queue, and until the loop had its answer.
+
+        Of those taken together it is the wait of the first: the last has hardly waited, however
+        long the queue.
+        """
+        now = time.monotonic()
+        before = now - self.came if self.head_waited is None else self.head_waited
+        return before + (now - (self.told or now))
+
     def tell(self, result: Any) -> None:
         """Hand the answer, or an error, to the loop that waits for it."""
+        self.told = time.monotonic()
         try:
             self.loop.call_soon_threadsafe(_settle, self.answer, result)
         except RuntimeError:  # the loop has ended: nobody waits
@@ -48,14 +66,16 @@ class Worker:
     ----------
     name : str
         What refusals call it.
-    most : int
-        Jobs that may wait.
+    admission : Admission
+        How many may wait.
     work : callable
         Takes jobs; returns those that are not finished, which go on in the next round.
     """
 
-    def __init__(self, name: str, most: int, work: Callable[[list[Job]], list[Job]]) -> None:
-        self.name, self.most, self.work = name, most, work
+    def __init__(
+        self, name: str, admission: Admission, work: Callable[[list[Job]], list[Job]]
+    ) -> None:
+        self.name, self.admission, self.work = name, admission, work
         self.waiting: deque[Job] = deque()
         self.under_way = 0
         self.changed = threading.Condition()
@@ -63,20 +83,24 @@ class Worker:
         self.thread = threading.Thread(target=self._run, name=name, daemon=True)
         self.thread.start()
 
-    def submit(self, rows: np.ndarray) -> asyncio.Future[Any]:
-        """Queue rows; what is returned will hold their answer."""
+    async def answer(self, rows: np.ndarray, seconds: float) -> Any:
+        """Queue rows, and wait for their answer, no longer than that."""
+        self.admission.enter()
+        job = Job(rows)
+        try:
+            self._submit(job)
+            return await asyncio.wait_for(job.answer, seconds)
+        finally:
+            self.admission.leave(job.waited)
+
+    def _submit(self, job: Job) -> None:
         with self.changed:
-            if self.depth >= self.most:  # those nobody waits for any more make room
-                self.waiting = deque(job for job in self.waiting if not job.is_given_up)
-            if self.depth >= self.most:
-                said = f"{self.most} requests wait for {self.name} already; try again"
-                raise Refusal(429, said, retry_after=1)
+            if len(self.waiting) >= self.admission.most:  # these are given up, or it were refused
+                self.waiting = deque(one for one in self.waiting if not one.is_given_up)
             if self.is_ending:
                 raise Refusal(503, "the service is ending", retry_after=5)
-            job = Job(rows)
             self.waiting.append(job)
             self.changed.notify()
-        return job.answer
 
     @property
     def depth(self) -> int:
@@ -91,6 +115,7 @@ class Worker:
         self.thread.join()
 
     def _run(self) -> None:
+        stay_on_one_core()
         going: list[Job] = []
         while True:
             with self.changed:
@@ -98,6 +123,8 @@ class Worker:
                     self.changed.wait()
                 if not (self.waiting or going):
                     return
+                for job in self.waiting:
+                    job.head_waited = time.monotonic() - self.waiting[0].came
                 going += self.waiting
                 self.waiting.clear()
                 going = [job for job in going if not job.is_given_up]

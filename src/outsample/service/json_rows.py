@@ -21,13 +21,21 @@ def read_json(body: bytes) -> Any:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
         if len(body) <= READ_AGAIN and (b"NaN" in body or b"Infinity" in body):
-            _refuse_literal(body)
+            refuse_literal(body)
         raise Refusal(422, f"the body is no JSON: {error}") from None
 
 
 def rows_of_json(body: bytes) -> tuple[np.ndarray, list[str] | None]:
     """Return rows (q, D) and the names of their columns, if any; finiteness is looked at later."""
     told = read_json(body)
+    columns = columns_of(told)
+    # True and null would pass for numbers inside an array.
+    doubtful = b"true" in body or b"false" in body or b"null" in body
+    return numbers(told["rows"], doubtful), columns
+
+
+def columns_of(told: Any) -> list[str] | None:
+    """Return the names of the columns, if any, of a body that is what it should be."""
     if not isinstance(told, dict) or "rows" not in told:
         raise Refusal(422, 'the body must be an object with "rows", a list of lists of numbers')
     unknown = sorted(set(told) - KNOWN)
@@ -38,13 +46,14 @@ def rows_of_json(body: bytes) -> tuple[np.ndarray, list[str] | None]:
         isinstance(columns, list) and all(isinstance(name, str) for name in columns)
     ):
         raise Refusal(422, '"columns" must be a list of names')
-    # True and null would pass for numbers inside an array.
-    doubtful = b"true" in body or b"false" in body or b"null" in body
-    return numbers(told["rows"], doubtful), columns
+    return columns
 
 
-def numbers(rows: Any, doubtful: bool = True) -> np.ndarray:
-    """Return lists of numbers as an array (q, D), saying where they are something else."""
+def numbers(rows: Any, doubtful: bool = True, first: int = 0) -> np.ndarray:
+    """Return lists of numbers as an array (q, D), saying where they are something else.
+
+    ``first`` is the number of the first of them.
+    """
     if not isinstance(rows, list):
         raise Refusal(422, '"rows" must be a list of lists of numbers')
     if not rows:
@@ -54,7 +63,7 @@ def numbers(rows: Any, doubtful: bool = True) -> np.ndarray:
     except ValueError:  # of different lengths
         array = np.empty(0)
     if doubtful or array.ndim != 2 or not array.size or array.dtype.kind not in "iuf":
-        _check_each(rows)
+        _check_each(rows, first)
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
@@ -63,13 +72,14 @@ def to_json(told: Any) -> bytes:
     return orjson.dumps(told, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
 
 
-def _check_each(rows: list[Any]) -> None:
+def _check_each(rows: list[Any], first: int) -> None:
     width = len(rows[0]) if isinstance(rows[0], list) else 0
-    for at, row in enumerate(rows):
+    for at, row in enumerate(rows, first):
         if not isinstance(row, list):
             raise Refusal(422, f"row {at} is no list of numbers", row=at)
         if len(row) != width:
-            raise Refusal(422, f"row {at} has {len(row)} numbers, but row 0 has {width}", row=at)
+            said = f"row {at} has {len(row)} numbers, but row {first} has {width}"
+            raise Refusal(422, said, row=at)
         for column, value in enumerate(row):
             if isinstance(value, bool) or not isinstance(value, int | float):
                 kind = {"str": "a text", "NoneType": "null", "bool": "true or false"}
@@ -79,15 +89,15 @@ def _check_each(rows: list[Any]) -> None:
                     row=at, column=column,
                 )  # fmt: skip
     if width == 0:
-        raise Refusal(422, "row 0 has no numbers", row=0)
+        raise Refusal(422, f"row {first} has no numbers", row=first)
 
 
-def _refuse_literal(body: bytes) -> None:
-    """Say where NaN or Infinity stands, which JSON does not know."""
+def refuse_literal(body: bytes, first: int = 0) -> None:
+    """Say where NaN or Infinity stands, which JSON does not know; ``first`` is the first row."""
     try:
         told = json.loads(body)
         rows = told["rows"]
-        for at, row in enumerate(rows):
+        for at, row in enumerate(rows, first):
             for column, value in enumerate(row):
                 if isinstance(value, float) and not np.isfinite(value):
                     raise Refusal(

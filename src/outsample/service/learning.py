@@ -68,18 +68,21 @@ class Learning:
             for job in group:
                 job.tell(refusal)
             return jobs[len(group) :]
+        answers: list[Any] = []
         for job in group:
             try:
                 learned = self.stream.learn(job.rows)
                 more = {"accepted": np.asarray(learned.accepted)}
-                job.tell(arrived(job.rows, learned.placement, more))
+                answers.append(arrived(job.rows, learned.placement, more))
             except ValueError as error:
-                job.tell(Refusal(422, str(error)))
+                answers.append(Refusal(422, str(error)))
             except Exception as error:
-                job.tell(error)
+                answers.append(error)
         seen, learned = int(self.stream.n_seen_), int(self.stream.n_learned_)
         self.told = {**self.told, "n_seen": seen, "n_learned": learned}
         self.is_stale = True
+        for job, answer in zip(group, answers, strict=True):  # who asks next is told the above
+            job.tell(answer)
         self._compact()
         return jobs[len(group) :]
 

@@ -33,6 +33,11 @@ class Metrics:
         with self.lock:
             self.counts[name, tuple(labels.items())] += by  # type: ignore[assignment]
 
+    def count_one(self, counter: tuple[str, Labels]) -> None:
+        """Add one to a counter that is known by its name and labels: in the shortest time."""
+        with self.lock:
+            self.counts[counter] += 1
+
     def time(self, path: str, seconds: float) -> None:
         """Add a time to the histogram of a path."""
         with self.lock:

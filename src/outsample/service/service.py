@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from outsample.service.admission import Admission
 from outsample.service.arrivals import LEARNED, PLACED, Arrivals, Ring
 from outsample.service.joining import Job, Worker, place_round
 from outsample.service.learning import Learning
@@ -20,6 +21,8 @@ from outsample.service.served_model import ServedModel
 
 # Reasons of strange arrivals that are remembered.
 MOST_REASONS = 10_000
+# Seconds that rows may wait to be learned in a queue that stands: disks take a part of that.
+LEARNING_TARGET = 0.2
 
 
 class Service:
@@ -55,12 +58,18 @@ class Service:
         self.log, self.log_rows = log, log_rows
         self.metrics, self.ring = Metrics(), Ring()
         self.learning = learning
-        self.placing = Worker("placing", limits.waiting, self._place)
+        self.placing = Worker("placing", Admission("placing", limits.waiting), self._place)
         if learning is not None:
             self._begin_learning(learning)
         self.reasons: dict[int, str] = {}
         self.is_ending, self.started = False, time.time()
         self.metrics.gauge("waiting_requests", "Requests that wait.", lambda: self.placing.depth)
+        limit = self.placing.admission
+        self.metrics.gauge("waiting_limit", "Requests that may wait.", lambda: int(limit.limit))
+
+    def worker_of(self, path: str) -> Worker:
+        """Return who answers a request."""
+        return self.learners if path == "/learn" and self.learning is not None else self.placing
 
     async def place(self, rows: np.ndarray) -> dict[str, Any]:
         """Place rows (q, D) together with what else waits."""
@@ -69,7 +78,8 @@ class Service:
     async def answer(self, worker: Worker, rows: np.ndarray) -> dict[str, Any]:
         """Wait for a worker's answer, as long as the limit allows."""
         try:
-            return await asyncio.wait_for(worker.submit(rows), self.limits.seconds)
+            answer: dict[str, Any] = await worker.answer(rows, self.limits.seconds)
+            return answer
         except TimeoutError:
             said = f"no answer within {self.limits.seconds:g} seconds; try again, or fewer rows"
             raise Refusal(503, said, retry_after=1) from None
@@ -130,8 +140,9 @@ class Service:
         return place_round(jobs, self.model.place, finish, self.limits.round_rows)
 
     def _begin_learning(self, learning: Learning) -> None:
+        admission = Admission("learning", self.limits.waiting, LEARNING_TARGET)
         self.learners = Worker(
-            "learning", self.limits.waiting, partial(learning.round, arrived=self._learned)
+            "learning", admission, partial(learning.round, arrived=self._learned)
         )
         tell = self.metrics.gauge
         tell("learned_points", "Points learned and kept.", lambda: learning.told["n_learned"])

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from outsample import plots
+from outsample.lab.serving.service_result import ServiceRun
 from outsample.lab.speed.speed_result import Curve, PartResult, SpeedRun, Target, Timing
 from outsample.lab.wording import number
 from outsample.plots.canvas import can_draw
@@ -13,7 +14,7 @@ from outsample.report.page import Picture, Section, Table, build_page
 
 HEADS = ("Work", "Reach", "Found", "Reached", "Quartiles")
 TIMES = ("Work", "Median", "Setting", "Quartiles", "99 %", "Repeats")
-UNITS = {"times": "", "MB": " MB", "s": " s"}
+UNITS = {"times": "", "MB": " MB", "s": " s", "ms": " ms"}
 
 
 def target_table(targets: Sequence[Target]) -> Table:
@@ -38,7 +39,7 @@ def _cells(target: Target) -> list[str]:
 def part_report(part: PartResult) -> tuple[str, Table | None]:
     """Return a title and a table for the terminal, or the reason why there is none."""
     told = f"{part.title} ({part.name}, {part.seconds:.0f} s)"
-    notes = "\n".join(_notes(part.targets))
+    notes = "\n".join(notes_of(part.targets))
     if part.targets:
         return told, target_table(part.targets)._replace(caption=notes)
     if part.skipped:
@@ -59,7 +60,8 @@ def all_targets(run: SpeedRun) -> list[Target]:
     return [target for part in run.parts for target in part.targets]
 
 
-def _notes(targets: Sequence[Target]) -> list[str]:
+def notes_of(targets: Sequence[Target]) -> list[str]:
+    """Return what is to be said of figures, and why some are missing."""
     noted = [f"{each.work}: {each.note}." for each in targets if each.note]
     reasons = {each.skipped for each in targets if each.skipped}
     return [*noted, *(f"Skipped: {reason}." for reason in sorted(reasons))]
@@ -105,7 +107,12 @@ def _curve_table(curves: Sequence[Curve]) -> Table:
 
 def target_picture(run: SpeedRun) -> Picture | None:
     """Draw all figures to reach, if there are any and matplotlib to draw them."""
-    shown = [each for each in all_targets(run) if not each.skipped and each.share > 0]
+    return target_picture_of(all_targets(run))
+
+
+def target_picture_of(targets: Sequence[Target]) -> Picture | None:
+    """Draw figures to reach, if there are any and matplotlib to draw them."""
+    shown = [each for each in targets if not each.skipped and each.share > 0]
     if not shown or not can_draw():
         return None
     cells = [_cells(target) for target in shown]
@@ -142,11 +149,11 @@ def _section(part: PartResult) -> Section:
     tables = [target_table(part.targets)] if part.targets else []
     tables += [_timing_table(part.timings)] if part.timings else []
     tables += [_curve_table(part.curves)] if part.curves else []
-    words = [*part.words, *skipped, *_notes(part.targets)]
+    words = [*part.words, *skipped, *notes_of(part.targets)]
     return Section(part.title, words, tables, _charts(part))
 
 
-def load_words(run: SpeedRun) -> str:
+def load_words(run: SpeedRun | ServiceRun) -> str:
     """Say how busy the machine was when the run began."""
     if not run.busy:
         return f"The machine was idle when it began: load {run.load:.2f} on {run.cores} cores."

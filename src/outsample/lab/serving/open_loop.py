@@ -1,0 +1,212 @@
+"""Requests by a timetable, whatever becomes of those before: what a crowd does to a service.
+
+One thread and prepared bytes, so that it costs little beside the service. A request's time counts
+from when it was due, not from when it was sent: a service that is slow cannot hide it by holding
+up those who ask. Bounded in number and time, and to this machine only.
+"""
+
+from __future__ import annotations
+
+import select
+import selectors
+import socket
+import time
+from collections import Counter, deque
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+HOST = "127.0.0.1"
+# Connections at most; and seconds after the last request was due, when what is left is given up.
+CONNECTIONS = 256
+PATIENCE = 5.0
+END_OF_HEAD, LENGTH = b"\r\n\r\n", b"content-length: "
+
+
+class Outcome(NamedTuple):
+    """What became of requests: status 0 is no answer; ``due`` and ``seconds`` (n,) go together."""
+
+    due: NDArray[np.float64]  # Since the first one
+    seconds: NDArray[np.float64]
+    status: NDArray[np.int64]
+    faults: dict[str, int]  # Why there was no answer, and how often
+    lasted: float
+    late: NDArray[np.float64]  # Seconds from when they were due until they were sent: there is a
+    # bounded number of connections, and the machine is shared
+
+    def count(self, *statuses: int) -> int:
+        """Count answers of these kinds."""
+        return int(np.isin(self.status, statuses).sum())
+
+    def quantile(self, share: float, status: int = 200) -> float:
+        """Return the seconds within which that share of the answers of a kind came."""
+        found = self.seconds[self.status == status]
+        return float(np.quantile(found, share)) if len(found) else float("nan")
+
+    def quantile_since_sent(self, share: float) -> float:
+        """Return `quantile` of the places, but from when requests were sent."""
+        found = (self.seconds - self.late)[self.status == 200]
+        return float(np.quantile(found, share)) if len(found) else float("nan")
+
+    @property
+    def answered_per_second(self) -> float:
+        """Rate of answers with places in them."""
+        return self.count(200) / self.lasted
+
+
+class _Connection:
+    """A connection with one request under way at most."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection((HOST, port), timeout=PATIENCE)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket.setblocking(False)
+        self.number = -1
+        self.received = b""
+
+    def finished(self) -> int:
+        """Read what is there; return the status once the answer is complete, else 0."""
+        piece = self.socket.recv(65536)
+        if not piece:
+            raise ConnectionError("closed by the service")
+        self.received = whole = self.received + piece
+        head = whole.find(END_OF_HEAD)
+        if head < 0:
+            return 0
+        at = whole.find(LENGTH, 0, head + 2) + len(LENGTH)
+        length = int(whole[at : whole.find(b"\r", at)])
+        if len(whole) < head + len(END_OF_HEAD) + length:
+            return 0
+        self.received = b""
+        return int(whole[9:12])
+
+
+class OpenLoop:
+    """Asks a service at a port of this machine for the same again and again.
+
+    Parameters
+    ----------
+    port : int
+        Where it listens.
+    request : bytes
+        Head and body, small enough for the socket to take at once.
+    connections : int
+        How many there are at most; a request that finds none free waits for one, and its time runs.
+    """
+
+    def __init__(self, port: int, request: bytes, connections: int = CONNECTIONS) -> None:
+        self.port, self.request, self.connections = port, request, connections
+
+    def at_rate(self, rate: float, seconds: float) -> Outcome:
+        """Ask that many times a second."""
+        total = max(1, int(rate * seconds))
+        return self._run(np.arange(total) / rate)
+
+    def without_pause(self, clients: int, seconds: float) -> Outcome:
+        """Let a few clients ask, each as soon as it has its answer."""
+        return self._run(None, clients, seconds)
+
+    def _run(
+        self, timetable: NDArray[np.float64] | None, clients: int = 0, seconds: float = 0.0
+    ) -> Outcome:
+        open_ones = [_Connection(self.port) for _ in range(clients or self.connections)]
+        self.free, self.faults = deque(open_ones), Counter[str]()
+        with selectors.DefaultSelector() as self.selector:
+            for one in open_ones:
+                self.selector.register(one.socket, selectors.EVENT_READ, one)
+            try:
+                if timetable is None:
+                    return self._closed(seconds)
+                return self._open(timetable)
+            finally:
+                for key in list(self.selector.get_map().values()):
+                    key.fileobj.close()  # type: ignore[union-attr]
+
+    def _open(self, timetable: NDArray[np.float64]) -> Outcome:
+        total, due = len(timetable), timetable.tolist()
+        ended, status = np.full(total, np.nan), np.zeros(total, dtype=np.int64)
+        sent, lateness = 0, np.zeros(total)
+        begin = time.perf_counter()
+        left, deadline = total, due[-1] + PATIENCE
+        while left and (now := time.perf_counter() - begin) < deadline:
+            while sent < total and due[sent] <= now and self.free:
+                self._send(self.free.popleft(), sent)
+                lateness[sent] = now - due[sent]
+                sent += 1
+            wait = deadline - now
+            if sent < total and self.free:
+                wait = max(0.0, due[sent] - (time.perf_counter() - begin))
+            for one, found in self._answers(wait):
+                if one.number >= 0:
+                    left -= 1
+                    ended[one.number], status[one.number] = time.perf_counter() - begin, found
+                    one.number = -1
+                if found >= 0:
+                    self.free.append(one)
+        if left:
+            self.faults["no answer in time"] += left
+        lasted, seconds = time.perf_counter() - begin, ended - timetable
+        return Outcome(timetable, seconds, status, dict(self.faults), lasted, lateness)
+
+    def _closed(self, seconds: float) -> Outcome:
+        begin = time.perf_counter()
+        due, took, status = [], [], []
+        asked = [0.0] * len(self.free)
+        for number, one in enumerate(self.free):
+            asked[number] = time.perf_counter() - begin
+            self._send(one, number)
+        while (now := time.perf_counter() - begin) < seconds:
+            for one, found in self._answers(seconds - now):
+                if one.number < 0:
+                    continue
+                now = time.perf_counter() - begin
+                due.append(asked[one.number])
+                took.append(now - asked[one.number])
+                status.append(found)
+                asked[one.number] = now
+                self._send(one, one.number)
+        lasted, kinds = time.perf_counter() - begin, np.array(status, dtype=np.int64)
+        late = np.zeros(len(kinds))
+        return Outcome(np.array(due), np.array(took), kinds, dict(self.faults), lasted, late)
+
+    def _send(self, one: _Connection, number: int) -> None:
+        one.number = number
+        try:
+            one.socket.send(self.request)
+        except OSError as fault:  # found again when it is read from
+            self.faults[type(fault).__name__] += 1
+
+    def _answers(self, wait: float) -> list[tuple[_Connection, int]]:
+        """Wait, finer than a millisecond, and return connections with the status they got."""
+        if wait > 0:
+            select.select([self.selector], [], [], wait)
+        found = []
+        for key, _ in self.selector.select(0):
+            one: _Connection = key.data
+            try:
+                if status := one.finished():
+                    found.append((one, status))
+            except (OSError, ValueError) as fault:
+                if one.number >= 0:
+                    self.faults[f"{type(fault).__name__}: {fault}"] += 1
+                found.append((self._opened_again(one), 0))
+        return found
+
+    def _opened_again(self, one: _Connection) -> _Connection:
+        self.selector.unregister(one.socket)
+        one.socket.close()
+        new = _Connection(self.port)
+        new.number = one.number
+        self.selector.register(new.socket, selectors.EVENT_READ, new)
+        return new
+
+
+def http_request(body: bytes, kind: str = "application/json", path: str = "/place") -> bytes:
+    """Return the bytes of a request that posts a body.
+
+    >>> http_request(b"{}").splitlines()[0]
+    b'POST /place HTTP/1.1'
+    """
+    head = f"POST {path} HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: {kind}\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
