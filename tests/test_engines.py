@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 import time
 
 import numpy as np
@@ -296,8 +297,9 @@ def test_what_cannot_be_sharded(tmp_path):
     np.testing.assert_array_equal(found, extended.transform(X[:9] + 0.01))
 
 
-def test_spark(path):
+def test_spark(path, monkeypatch):
     pytest.importorskip("pyspark", reason="pyspark is not installed")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)  # else workers take the system's
     from pyspark.sql import SparkSession
 
     placer = BatchPlacer(path, keep=["id"])
