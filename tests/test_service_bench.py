@@ -57,7 +57,7 @@ def test_requests_are_counted_by_what_became_of_them():
     assert outcome.count(0) == 1 and sum(outcome.faults.values()) == 1
     assert np.isfinite(outcome.seconds).all() and (outcome.seconds > 0).all()
     assert outcome.lasted >= 0.39 and (outcome.late >= 0).all()
-    assert 0 < outcome.quantile_since_sent(0.5) <= outcome.quantile(0.99)
+    assert 0 < outcome.quantile_of_service(0.5) <= outcome.quantile(0.99)
     assert 0 < outcome.quantile(0.5) <= outcome.quantile(0.99)
     assert np.isnan(outcome.quantile(0.5, 503))
 
@@ -73,11 +73,12 @@ def test_clients_ask_without_a_pause_for_a_time():
 def test_recovery_is_the_end_of_the_last_bad_tenth_of_a_second():
     due = np.arange(100) * 0.02
     seconds, status = np.full(100, 0.001), np.full(100, 200)
-    assert recovery(Outcome(due, seconds, status, {}, 2.0, 0 * due), 0.005) == 0
+    outcome = Outcome(due, seconds, status, {}, 2.0, 0 * due, 0 * due)
+    assert recovery(outcome, 0.005) == 0
     status[7] = 429
-    assert recovery(Outcome(due, seconds, status, {}, 2.0, 0 * due), 0.005) == pytest.approx(0.2)
+    assert recovery(outcome, 0.005) == pytest.approx(0.2)
     seconds[26:30] = 0.1
-    assert recovery(Outcome(due, seconds, status, {}, 2.0, 0 * due), 0.005) == pytest.approx(0.6)
+    assert recovery(outcome, 0.005) == pytest.approx(0.6)
 
 
 def test_a_service_that_does_not_start_is_told(tmp_path):

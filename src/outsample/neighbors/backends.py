@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from outsample._kernels import tree as kernels
+from outsample._kernels import tree_building as building
 from outsample._parallel import over_rows, thread_count
 from outsample.points import Points, row_norms
 
@@ -52,12 +53,12 @@ class Tree:
         # The first nodes by one thread, what is below them by as many as there are.
         parts = min(leaves, 2 ** int(np.ceil(np.log2(thread_count(n_jobs)))))
         halved = X, self.rows, np.empty(n), self.starts
-        kernels.halve(0, 1, *halved, leaves, leaves // parts)
-        over_rows(kernels.halve, parts, n_jobs, *halved, leaves // parts, 1, each=1)
+        building.halve(0, 1, *halved, leaves, leaves // parts)
+        over_rows(building.halve, parts, n_jobs, *halved, leaves // parts, 1, each=1)
         width = LANES * int(np.ceil(np.diff(self.starts).max() / LANES))
         self.leaves, boxes = np.empty((leaves, D, width)), np.empty((leaves, 2, D))
         filled = X, self.rows, self.starts, self.leaves, boxes
-        over_rows(kernels.fill_leaves, leaves, n_jobs, *filled)
+        over_rows(building.fill_leaves, leaves, n_jobs, *filled)
         self.box, self.fans = _fans(boxes)
 
     @property

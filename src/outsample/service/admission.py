@@ -16,7 +16,7 @@ from outsample.service.refusal import Refusal
 # Seconds over which the smallest wait is taken, the wait that is too long, and what is never
 # refused: a few clients that ask for large things wait long, though there is no queue.
 WINDOW = 0.1
-TARGET = 0.005
+TARGET = 0.003
 LEAST = 8
 # How fast the limit falls and rises again, a window; from the least to 128 in 1.3 seconds.
 FALL, RISE = 0.25, 1.25

@@ -133,10 +133,10 @@ def above_capacity(
     tell(load_row("300 % of capacity", ABOVE * rate, outcome, ground.service.megabytes))
     later = ground.load.at_rate(BELOW * rate, after)
     tell(load_row("80 % again, at once", BELOW * rate, later, ground.service.megabytes))
-    p99, usual_p99 = outcome.quantile(0.99), usual.quantile(0.99)
-    sent, usual_sent = (one.quantile_since_sent(0.99) * 1e3 for one in (outcome, usual))
+    p99, usual_p99 = outcome.quantile_of_service(0.99), usual.quantile_of_service(0.99)
+    due, usual_due = (one.quantile(0.99) * 1e3 for one in (outcome, usual))
     accepted = f"{outcome.answered_per_second:,.0f} a second accepted"
-    since = f"from when they were sent {sent:.1f} over {usual_sent:.1f}"
+    since = f"with what the generator was late by {due:.1f} over {usual_due:.1f}"
     note = f"{p99 * 1e3:.1f} over {usual_p99 * 1e3:.1f} ms, {since}; {accepted}"
     return [
         Target("300 % of capacity: 99th per cent of those accepted over that at 80 %", 3.0,
@@ -229,5 +229,7 @@ def _joined(parts: list[Outcome]) -> Outcome:
         for name, count in part.faults.items():
             faults[name] = faults.get(name, 0) + count
     due, seconds, status = (np.concatenate(field) for field in list(zip(*parts, strict=True))[:3])
-    lasted, late = sum(part.lasted for part in parts), np.concatenate([x.late for x in parts])
-    return Outcome(due, seconds, status, faults, lasted, late)
+    late, own_late = (np.concatenate(field) for field in list(zip(*parts, strict=True))[-2:])
+    return Outcome(
+        due, seconds, status, faults, sum(part.lasted for part in parts), late, own_late
+    )

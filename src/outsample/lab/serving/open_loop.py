@@ -2,7 +2,9 @@
 
 One thread and prepared bytes, so that it costs little beside the service. A request's time counts
 from when it was due, not from when it was sent: a service that is slow cannot hide it by holding
-up those who ask. Bounded in number and time, and to this machine only.
+up those who ask. What the generator itself was late by, with connections free, is known apart: at
+three times what the service can answer it shares the machine with it, and is late itself. Bounded
+in number and time, and to this machine only.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ class Outcome(NamedTuple):
     status: NDArray[np.int64]
     faults: dict[str, int]  # Why there was no answer, and how often
     lasted: float
-    late: NDArray[np.float64]  # Seconds from when they were due until they were sent: there is a
-    # bounded number of connections, and the machine is shared
+    late: NDArray[np.float64]  # Seconds from when they were due until they were sent
+    own_late: NDArray[np.float64]  # Of these, while connections were free: the generator was busy
 
     def count(self, *statuses: int) -> int:
         """Count answers of these kinds."""
@@ -44,9 +46,9 @@ class Outcome(NamedTuple):
         found = self.seconds[self.status == status]
         return float(np.quantile(found, share)) if len(found) else float("nan")
 
-    def quantile_since_sent(self, share: float) -> float:
-        """Return `quantile` of the places, but from when requests were sent."""
-        found = (self.seconds - self.late)[self.status == 200]
+    def quantile_of_service(self, share: float) -> float:
+        """Return `quantile` of the places, less what the generator itself was late by."""
+        found = (self.seconds - self.own_late)[self.status == 200]
         return float(np.quantile(found, share)) if len(found) else float("nan")
 
     @property
@@ -126,14 +128,16 @@ class OpenLoop:
     def _open(self, timetable: NDArray[np.float64]) -> Outcome:
         total, due = len(timetable), timetable.tolist()
         ended, status = np.full(total, np.nan), np.zeros(total, dtype=np.int64)
-        sent, lateness = 0, np.zeros(total)
+        sent, lateness, own, is_held = 0, np.zeros(total), np.zeros(total), False
         begin = time.perf_counter()
         left, deadline = total, due[-1] + PATIENCE
         while left and (now := time.perf_counter() - begin) < deadline:
             while sent < total and due[sent] <= now and self.free:
                 self._send(self.free.popleft(), sent)
                 lateness[sent] = now - due[sent]
+                own[sent] = 0.0 if is_held else lateness[sent]
                 sent += 1
+            is_held = sent < total and due[sent] <= now  # by the service: no connection is free
             wait = deadline - now
             if sent < total and self.free:
                 wait = max(0.0, due[sent] - (time.perf_counter() - begin))
@@ -147,7 +151,7 @@ class OpenLoop:
         if left:
             self.faults["no answer in time"] += left
         lasted, seconds = time.perf_counter() - begin, ended - timetable
-        return Outcome(timetable, seconds, status, dict(self.faults), lasted, lateness)
+        return Outcome(timetable, seconds, status, dict(self.faults), lasted, lateness, own)
 
     def _closed(self, seconds: float) -> Outcome:
         begin = time.perf_counter()
@@ -168,7 +172,7 @@ class OpenLoop:
                 self._send(one, one.number)
         lasted, kinds = time.perf_counter() - begin, np.array(status, dtype=np.int64)
         late = np.zeros(len(kinds))
-        return Outcome(np.array(due), np.array(took), kinds, dict(self.faults), lasted, late)
+        return Outcome(np.array(due), np.array(took), kinds, dict(self.faults), lasted, late, late)
 
     def _send(self, one: _Connection, number: int) -> None:
         one.number = number
