@@ -1,6 +1,7 @@
 """Approximate search: what it finds, that it is always the same, and what it refuses."""
 
 import pickle
+import subprocess
 import sys
 
 import numpy as np
@@ -202,3 +203,19 @@ def test_wide_columns_share_a_code_with_narrow_ones():
     assert len(columns) % approximate._group(131) == 0
     widths = np.r_[variances, 0, 0][columns].reshape(-1, approximate._group(131)).sum(axis=1)
     assert widths.max() < 1.5 * widths.mean()
+
+
+def test_scikit_learn_searches_once_before_faiss_is_loaded():
+    """Else its searches stay on one thread: two OpenMP runtimes."""
+    pytest.importorskip("faiss")
+    code = """
+import sys
+from sklearn.neighbors import NearestNeighbors
+from outsample.neighbors import approximate
+known, search = [], NearestNeighbors.kneighbors
+NearestNeighbors.kneighbors = lambda *given: known.append("faiss" in sys.modules) or search(*given)
+approximate.load_faiss(), approximate.load_faiss()
+print(known)
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "[False]"

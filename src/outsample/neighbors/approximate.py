@@ -10,6 +10,7 @@ alone, not on threads, and a row gets the same answer alone and in a batch.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -54,14 +55,14 @@ class Codes:
         self.unit = 1.0 / (float(np.abs(centered).max()) or 1.0)
         self.columns = _dealt((centered * self.unit).var(axis=0))
         with _threads(thread_count(n_jobs)):
-            self.index = self._build(_faiss(), self._rounded(X))
+            self.index = self._build(load_faiss(), self._rounded(X))
 
     def query(self, Q: Points, width: int, n_jobs: int | None) -> np.ndarray:
         """Rows (q, width) that are about the nearest; -1 where fewer are found."""
         threads = max(1, min(thread_count(n_jobs), Q.shape[0] // ROWS_PER_THREAD))
         effort = None
         if self.lists > 1:
-            effort = _faiss().SearchParametersIVF(nprobe=min(self.lists, width))
+            effort = load_faiss().SearchParametersIVF(nprobe=min(self.lists, width))
         with _threads(threads):
             return self.index.search(self._rounded(Q), width, params=effort)[1]
 
@@ -137,7 +138,10 @@ def _group(columns: int) -> int:
     return min(WIDEST_GROUP, -(-columns // GROUPS))
 
 
-def _faiss() -> Any:
+def load_faiss() -> Any:
+    """Return faiss; whoever lacks it is told what to install."""
+    if "faiss" not in sys.modules:
+        _begin_scikit_learn()
     try:
         import faiss
     except ImportError:
@@ -148,10 +152,18 @@ def _faiss() -> Any:
     return faiss
 
 
+def _begin_scikit_learn() -> None:
+    """Let scikit-learn search once: if faiss is loaded before, it stays on one thread for ever."""
+    from sklearn.neighbors import NearestNeighbors
+
+    few = np.eye(64)
+    NearestNeighbors(n_neighbors=1, algorithm="brute").fit(few).kneighbors(few)
+
+
 @contextmanager
 def _threads(count: int) -> Iterator[None]:
     """Let faiss use so many threads when called from this one; OpenMP keeps a number for each."""
-    faiss = _faiss()
+    faiss = load_faiss()
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(count)
     try:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from outsample.lab.speed.made_up import IMAGES, TRAFFIC, Cloud, Shape
 from outsample.lab.speed.sizes import JOBS, Ground, absent
 from outsample.lab.speed.speed_result import PartResult, Target
 from outsample.lab.speed.stopwatch import Work, take_turns
+from outsample.neighbors.approximate import load_faiss
 
 K, WIDE = 15, 50  # Neighbours, and those of radial basis functions
 TREE, PRODUCTS, FLAT = "bare cKDTree", "bare brute force of scikit-learn", "bare faiss, flat"
@@ -49,7 +49,7 @@ def bare_searches(data: Cloud, jobs: int = JOBS) -> dict[str, Callable[[Any], An
         .fit(data.X).kneighbors,
     }  # fmt: skip
     if not absent("faiss"):
-        faiss: Any = import_module("faiss")
+        faiss = load_faiss()
         faiss.omp_set_num_threads(jobs)
         flat = faiss.IndexFlatL2(data.X.shape[1])
         flat.add(np.ascontiguousarray(data.X, dtype=np.float32))
