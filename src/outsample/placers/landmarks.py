@@ -14,7 +14,7 @@ from scipy.linalg import blas, cho_factor, cho_solve, solve_triangular
 
 from outsample.points import Points
 
-# Rows of the basis that are summed at once, and pairs of rows.
+# Points at which functions are found at once, and pairs of them.
 BLOCK_ROWS = 1024
 BLOCK_PAIRS = 4096
 # A row that the others say nothing about has leverage 1; it is taken for this much less.

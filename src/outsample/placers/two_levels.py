@@ -24,13 +24,7 @@ from outsample.placers.diffusion import farthest
 from outsample.placers.kriging import Correlated, FittedKriging
 from outsample.placers.landmark_diffusion import diffusion_basis
 from outsample.placers.landmark_process import ProcessBasis
-from outsample.placers.landmarks import (
-    LEAST_FREEDOM,
-    Basis,
-    FittedLevel,
-    leverages,
-    solve,
-)
+from outsample.placers.landmarks import LEAST_FREEDOM, Basis, FittedLevel, leverages, solve
 from outsample.placers.protocol import Arrays, Family
 from outsample.placers.weighting import power_weights
 from outsample.points import Points
