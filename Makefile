@@ -54,7 +54,7 @@ package: $(VENV)/.has-dev  ## wheel and source, installed where there is nothing
 	cd build/package && NUMBA_DISABLE_JIT=1 venv/bin/python -W ignore ../../tests/smoke.py
 
 live: $(VENV)/.has-serve  ## a service, its page and a day of traffic, to be watched in a browser
-	$(BIN)/python -m outsample.lab.stream.live
+	$(BIN)/python -m outsample_lab.stream.live
 
 bench: $(VENV)/.has-bench  ## compare with other libraries
 	$(BIN)/outsample bench
@@ -63,15 +63,19 @@ docs: $(VENV)/.has-docs  ## documentation in build/docs, with the gallery run
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 figures: $(VENV)/.has-dev  ## write the tables of the docs from RESULTS="accuracy.json novelty.json"
-	$(BIN)/python docs/write_figures.py $(RESULTS)
+	$(BIN)/python -m outsample_lab.figures.write_figures $(RESULTS)
 
 clean:  ## remove what the other targets made, except .venv
 	rm -rf build dist .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	find src tests -name __pycache__ -prune -exec rm -rf {} +
+	find src lab tests -name __pycache__ -prune -exec rm -rf {} +
 
-# One stamp per extra: nothing is installed again until pyproject.toml changes.
-$(VENV)/.has-%: pyproject.toml | $(BIN)/pip
-	$(BIN)/python -m pip install --quiet --editable ".[$*]"
+# One stamp per extra: nothing is installed again until a pyproject.toml changes.
+$(VENV)/.has-bench: pyproject.toml lab/pyproject.toml | $(BIN)/pip
+	$(BIN)/python -m pip install --quiet --editable . --editable "./lab[bench]"
+	@touch $@
+
+$(VENV)/.has-%: pyproject.toml lab/pyproject.toml | $(BIN)/pip
+	$(BIN)/python -m pip install --quiet --editable ".[$*]" --editable ./lab
 	@touch $@
 
 $(BIN)/pip:

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from outsample import PCAExtension
-from outsample.lab.datasets import random_angles, sphere, sphere_map
+from outsample_lab.sphere import random_angles, sphere, sphere_map
 
 new = random_angles(200)
 truth = sphere_map(new)

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 from sklearn.preprocessing import StandardScaler
 
 from outsample import DiffusionMaps, NoveltyDetector
-from outsample.lab.traffic.days import log_features, simulate_traffic
+from outsample_lab.traffic.days import log_features, simulate_traffic
 
 quiet, day = simulate_traffic("simulated-1"), simulate_traffic("simulated-3")
 scale = StandardScaler().fit(log_features(quiet.X))

@@ -88,8 +88,7 @@ def test_no_two_files_share_a_name_but_a_kernel_and_its_maths():
 
 def test_no_file_is_long():
     for path in SOURCES.rglob("*.py"):
-        most = 350 if "lab" in path.relative_to(SOURCES).parts else 300
-        assert len(path.read_text().splitlines()) <= most, path
+        assert len(path.read_text().splitlines()) <= 300, path
 
 
 @pytest.mark.parametrize(("n_neighbors", "n"), [(10, 50_000), ("auto", 10_000)])

@@ -13,6 +13,7 @@ import click
 import pytest
 
 from outsample.cli import main
+from outsample_lab.figures import markdown_table, write_figures
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -20,9 +21,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md")
 SITE = (ROOT / "mkdocs.yml").read_text()
 
 sys.path.insert(0, str(DOCS))
-import markdown_table  # noqa: E402
 import offline  # noqa: E402
-import write_figures  # noqa: E402
 
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
@@ -143,7 +142,7 @@ def test_a_command_that_does_not_exist_would_be_found():
 @pytest.mark.parametrize("page", PAGES, ids=of_name)
 def test_figures_are_those_of_the_bench(page):
     text = page.read_text()
-    assert write_figures.written(text) == text, "run: python docs/write_figures.py"
+    assert write_figures.written(text) == text, "run: make figures"
 
 
 def test_a_changed_figure_would_be_found():

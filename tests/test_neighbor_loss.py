@@ -11,8 +11,8 @@ from scipy import optimize
 import reference
 from outsample import PCAExtension
 from outsample._kernels import neighbor_loss as kernels
-from outsample.lab.accuracy.loo_map import loo_map
 from outsample.placers.neighbor_loss import NeighborLoss
+from outsample_lab.accuracy.loo_map import loo_map
 from test_kernels import random_map
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from outsample import PCAExtension
-from outsample.lab.demo import sphere_table as sphere
+from outsample_lab.paper import sphere_table as sphere
 
 PAPER = {"order": 0, "loss": "squared"}
 

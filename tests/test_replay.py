@@ -9,9 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from outsample.cli import main
-from outsample.lab.stream import feeding
-from outsample.lab.stream.feeding import Client, Recording, ServiceError, due_rows, feed
-from outsample.lab.stream.recordings import as_seconds, table_recording, traffic_recording
+from outsample.replay import feeding
+from outsample.replay.feeding import Client, Recording, ServiceError, due_rows, feed
+from outsample.replay.recordings import as_seconds, table_recording
+from outsample_lab.stream.recordings import traffic_recording
 
 
 class Service(BaseHTTPRequestHandler):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import click
 
 from outsample import __version__
-from outsample.cli.bench_commands import bench
 from outsample.cli.compare_command import compare
 from outsample.cli.completion import completion
-from outsample.cli.demo_commands import demo, reproduce
+from outsample.cli.demo_command import demo
 from outsample.cli.exit_codes import EXIT_CODES, Commands
 from outsample.cli.fit_command import fit
 from outsample.cli.inspect_command import inspect
@@ -35,9 +34,6 @@ def main() -> None:
     """  # noqa: D301
 
 
-COMMANDS = (
-    fit, place, inspect, report, serve, replay, compare, demo, reproduce, bench, warm_up,
-    completion,
-)  # fmt: skip
+COMMANDS = fit, place, inspect, report, serve, replay, compare, demo, warm_up, completion
 for command in COMMANDS:
     main.add_command(command)

@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from outsample.cli.lab_commands import LAB_COMMANDS, lab_command
+
 FAILED, BAD_USE, BAD_DATA, BAD_MODEL, INTERRUPTED = 1, 2, 3, 4, 130
 EXIT_CODES = """\b
 Exit codes:
@@ -54,8 +56,14 @@ class Commands(click.Group):
             gc.freeze()
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order in which they were added."""
-        return list(self.commands)
+        """Return the names in the order in which they were added, then those of the lab."""
+        return [*self.commands, *LAB_COMMANDS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command of this package, or one that the lab contributes."""
+        if cmd_name in LAB_COMMANDS:
+            return lab_command(cmd_name)
+        return super().get_command(ctx, cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; Ctrl-C ends it by one word and its own exit code."""

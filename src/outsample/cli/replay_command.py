@@ -9,6 +9,7 @@ import click
 
 from outsample.cli import options
 from outsample.cli.exit_codes import BAD_USE, Failure, plain_errors, reading
+from outsample.cli.lab_commands import HOW_TO_GET_IT, lab_object
 from outsample.cli.showing import row_progress, show_json
 
 
@@ -43,9 +44,8 @@ def replay(file: str | None, time_column: str | None, **given: Any) -> None:
     with plain_errors():
         if (file is None) != (time_column is None):
             raise Failure("FILE and --time COLUMN go together", BAD_USE)
-        from outsample.lab.environment import data_folder
-        from outsample.lab.stream.feeding import Client, ServiceError, feed
-        from outsample.lab.stream.recordings import table_recording, traffic_recording
+        from outsample.replay.feeding import Client, ServiceError, feed
+        from outsample.replay.recordings import table_recording
 
         try:
             client = Client(given["url"], os.environ.get("OUTSAMPLE_TOKEN"))
@@ -54,7 +54,7 @@ def replay(file: str | None, time_column: str | None, **given: Any) -> None:
                 if file is not None and time_column is not None:
                     recording = table_recording(file, time_column, about)
                 else:
-                    recording = traffic_recording(data_folder(given["data"]), given["day"])
+                    recording = _traffic_recording(given["data"], given["day"])
             path = "/place" if given["no_learn"] else "/learn"
             with row_progress(len(recording.X), silent=given["as_json"]) as tell:
                 fed = feed(client, recording, given["speed"], path, lambda rows: tell(rows, rows))
@@ -65,3 +65,11 @@ def replay(file: str | None, time_column: str | None, **given: Any) -> None:
         else:
             words = f"Sent {fed.n_rows:,} rows in {fed.seconds:.1f} s; {fed.n_strange} are strange."
             click.echo(words)
+
+
+def _traffic_recording(folder: str | None, day: str) -> Any:
+    """Return a day of network traffic from the lab."""
+    traffic_recording = lab_object("recordings", "traffic")
+    if traffic_recording is None:
+        raise Failure(f"the network traffic of --day {HOW_TO_GET_IT}", BAD_USE)
+    return traffic_recording(folder, day)

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from outsample.plots.canvas import legend, new_figure, png, settings
-from outsample.plots.colours import BLUE, GREEN, INK, ORANGE, PALE, PURPLE, SKY, VERMILLION
+from outsample.plots.canvas import new_figure, png, settings
+from outsample.plots.colours import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILLION
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -18,22 +18,6 @@ CLASSES = (
     *(BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY),
     *("#b8a800", "#3a3f45", "#882255", "#5b4bb5"),
 )
-SPHERE_MARKS = ("training", PALE), ("true image", GREEN), ("placed", VERMILLION)
-
-
-def placed_sphere(
-    training: Array, truth: Array, placed: Array, *, title: str = "", magnify: float = 1.0
-) -> bytes:
-    """Draw images on the sphere as PNG: (n, 3) known ones, (q, 3) true and placed, joined by lines.
-
-    Errors are drawn `magnify` times longer than they are; the caller's caption must say so.
-    """
-    with settings():
-        figure = new_figure(4.8, 5.2, title)
-        axes = figure.add_axes((0, 0.05, 1, 0.88), projection="3d")
-        _draw_sphere(axes, training, truth, placed, magnify)
-        legend(figure, *SPHERE_MARKS)
-        return png(figure)
 
 
 def placed_map(Y: Array, labels: Labels, hidden: Mask, placed: Array, *, title: str = "") -> bytes:
@@ -72,41 +56,14 @@ def error_map(Y: Array, hidden: Mask, placed: Array, size: float, *, title: str 
         return png(figure)
 
 
-def hero(digits: tuple[Array, Labels, Mask, Array], sphere: tuple[Array, Array, Array]) -> bytes:
-    """Draw the head of a page, 1600 pixels wide, as PNG: the digits beside the sphere."""
-    # The parts are the arguments of `placed_map` and of `placed_sphere`.
+def hero(Y: Array, labels: Labels, hidden: Mask, placed: Array) -> bytes:
+    """Draw the map of `placed_map` for the head of a page, 1600 pixels wide, as PNG."""
     with settings():
-        hidden = digits[2]
         figure = new_figure(10.0, 5.2)
-        words = f"{hidden.sum()} new digits on a t-SNE map of {(~hidden).sum()}"
-        figure.text(0.27, 0.955, words, ha="center", fontsize=12)
-        _draw_map(figure.add_axes((0.01, 0.01, 0.52, 0.93)), *digits)
-        words = f"{len(sphere[1])} new points on a sphere of {len(sphere[0])}"
-        figure.text(0.765, 0.955, words, ha="center", fontsize=12)
-        _draw_sphere(figure.add_axes((0.54, 0.03, 0.45, 0.9), projection="3d"), *sphere)
-        legend(figure, *SPHERE_MARKS, left=0.53)
+        title = f"{hidden.sum()} new digits on a t-SNE map of {(~hidden).sum()}"
+        figure.text(0.5, 0.955, title, ha="center", fontsize=12)
+        _draw_map(figure.add_axes((0.01, 0.01, 0.98, 0.93)), Y, labels, hidden, placed)
         return png(figure, dpi=160)
-
-
-def _draw_sphere(
-    axes: Any, training: Array, truth: Array, placed: Array, magnify: float = 1.0
-) -> None:
-    """Scatter the three sets; a segment joins each true image to its placed one."""
-    from mpl_toolkits.mplot3d.art3d import Line3DCollection
-
-    shown = truth + magnify * (placed - truth)
-    axes.computed_zorder = False  # otherwise grey points in front hide the ones we look at
-    axes.scatter(*training.T, s=6, color=PALE, depthshade=False, linewidths=0)
-    segments = Line3DCollection(np.stack([truth, shown], axis=1), colors=VERMILLION, linewidths=1.1)
-    segments.set_zorder(2)
-    axes.add_collection(segments)
-    axes.scatter(*truth.T, s=17, color=GREEN, depthshade=False, linewidths=0, zorder=3)
-    axes.scatter(*shown.T, s=6, color=VERMILLION, depthshade=False, linewidths=0, zorder=4)
-    axes.view_init(elev=14, azim=78)
-    axes.set_proj_type("ortho")
-    axes.set(xlim=(-1, 1), ylim=(-1, 1), zlim=(-1, 1))
-    axes.set_box_aspect((1, 1, 1), zoom=1.6)
-    axes.set_axis_off()
 
 
 def _draw_map(axes: Any, Y: Array, labels: Labels, hidden: Mask, placed: Array) -> None:

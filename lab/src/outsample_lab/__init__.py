@@ -1,0 +1,1 @@
+"""Experiments of the paper, benchmarks and the figures of the documentation."""

@@ -1,0 +1,96 @@
+"""What `outsample bench accuracy` does: measure, write the results, and draw them."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from outsample.comparison.holdout import ComparisonRow
+from outsample.report.page import Table, check_writable
+from outsample_lab.accuracy import errors as accuracy
+from outsample_lab.accuracy.accuracy_page import accuracy_page, map_report, ratios, summary_table
+from outsample_lab.accuracy.map_result import AccuracyRun, MapResult, MapRow
+from outsample_lab.accuracy.maps import QUICK, SPHERE
+from outsample_lab.bench_files import EXACT, Bench, Benchmark, PathLike, fields_of
+from outsample_lab.environment import versions
+from outsample_lab.json_records import plain, restored
+from outsample_lab.progress import Progress
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "umap-learn", "openTSNE")
+PROTOCOL = (
+    "Each map is made of all points. The images of a random fifth are hidden and placed again from"
+    " the points and the rest of the map; a figure is the mean distance from the true image over"
+    " the root mean square size of the map, the mean of the splits. On the sphere the new points"
+    " are drawn at random, and the mean distance is not divided. Every method runs on one thread."
+)
+
+
+def run_accuracy(
+    out_dir: PathLike,
+    *,
+    names: Sequence[str] = (),
+    quick: bool = False,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+    show: Callable[[str, Table | None], None] | None = None,
+) -> Benchmark:
+    """Measure, and write ``accuracy.json``, ``accuracy.png`` and ``accuracy.html``."""
+    # `quick` takes three small maps, unless others are named, and one split; `show` gets a title
+    # and a table of each map as soon as it is measured.
+    maps = accuracy.select(names or (QUICK if quick else ()))
+    check_writable(out_dir)
+    seeds = (0,) if quick else (0, 1, 2)
+    on_map = None if show is None else lambda result: show(*map_report(result))
+    begin = perf_counter()
+    with threadpool_limits(1):  # ours runs on one thread too, so that times compare
+        results = accuracy.run(maps, seeds, folder, progress, on_map)
+    run = AccuracyRun(PROTOCOL, seeds, versions(PACKAGES), perf_counter() - begin, results)
+    return ACCURACY.write(out_dir, run)
+
+
+def told_run(run: AccuracyRun) -> dict[str, Any]:
+    """Return a run ready for JSON, with figures that follow from the rows beside them."""
+    return plain(run._replace(maps=()), EXACT) | {"maps": [_told_map(each) for each in run.maps]}
+
+
+def restored_run(told: dict[str, Any]) -> AccuracyRun:
+    """Return the run that `told_run` has told."""
+    maps = [_restored_map(each) for each in told["maps"]]
+    return restored(AccuracyRun, fields_of(AccuracyRun, told) | {"maps": []})._replace(maps=maps)
+
+
+def _told_map(result: MapResult) -> dict[str, Any]:
+    start = {"name": result.name, "title": result.title, "kind": result.kind}
+    if result.skipped:
+        return start | {"skipped": result.skipped}
+    rows = [
+        plain(row.result, EXACT) | {"family": row.family, "parameters": row.parameters}
+        for row in result.rows
+    ]
+    ours, peer = result.ours, result.best_peer
+    derived = {
+        "error": "absolute" if result.kind == SPHERE else "over the size of the map",
+        "ours": None if ours is None else ours.error,
+        "best_peer": None if peer is None else peer.name,
+        "target": result.target,
+        "met": result.met,
+    }
+    return plain(result._replace(rows=()), EXACT) | plain(derived, EXACT) | {"rows": rows}
+
+
+def _restored_map(told: dict[str, Any]) -> MapResult:
+    rows = [
+        MapRow(restored(ComparisonRow, fields_of(ComparisonRow, row)), row["family"],
+               row["parameters"])
+        for row in told.get("rows", ())
+    ]  # fmt: skip
+    return restored(MapResult, fields_of(MapResult, told) | {"rows": []})._replace(rows=rows)
+
+
+ACCURACY = Bench(
+    "accuracy", run_accuracy, told_run, restored_run,
+    tables=lambda run: [("Summary", summary_table(run.maps))],
+    picture=lambda run: ratios(run.maps), page=accuracy_page,
+)  # fmt: skip

@@ -1,0 +1,99 @@
+"""How near each extension comes to the truth, on maps of every kind.
+
+For each map: the images of a fifth of the points are hidden and placed again, in three random
+splits; the figure is the mean error over the size of the map (the sphere: the mean error itself).
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outsample.comparison.coverage import Coverage, coverage, mean_coverage
+from outsample.comparison.holdout import Case, measure
+from outsample.points import map_size
+from outsample_lab.accuracy.map_result import MapResult, MapRow
+from outsample_lab.accuracy.maps import MAPS, SPHERE, MapSpec, Unavailable, cases
+from outsample_lab.accuracy.peers import OURS, extenders
+from outsample_lab.bench_files import chosen_by_name
+from outsample_lab.progress import Progress, Teller
+
+
+def select(names: Sequence[str]) -> list[MapSpec]:
+    """Return the maps with these names, or beginnings of names; all if there are none.
+
+    >>> [spec.name for spec in select(["sphere", "digits-umap"])]
+    ['sphere-900', 'sphere-2500', 'digits-umap']
+    """
+    return chosen_by_name("map", MAPS, names, lambda spec: {spec.name})
+
+
+def run(
+    maps: Sequence[MapSpec] = MAPS,
+    seeds: Sequence[int] = (0, 1, 2),
+    folder: Path | None = None,
+    progress: Progress | None = None,
+    on_map: Callable[[MapResult], None] | None = None,
+) -> list[MapResult]:
+    """Measure every extension on every map, a random split for each seed."""
+    # Maps that need a data file are skipped without its folder; `on_map` gets each result at once.
+    teller, found = Teller(progress, {spec.name: spec.minutes for spec in maps}), []
+    for spec in maps:
+        found.append(run_map(spec, seeds, folder, teller.part(spec.name)))
+        if on_map is not None:
+            on_map(found[-1])
+    teller.finish()
+    return found
+
+
+def run_map(spec: MapSpec, seeds: Sequence[int], folder: Path | None, tell: Progress) -> MapResult:
+    """Make one map and measure every extension on it."""
+    told = MapResult(spec.name, spec.title, spec.kind, spec.target)
+    tell(0.0, f"{spec.title}: making the map")
+    begin = perf_counter()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # on graphs in pieces, sparse formats, seeds
+            X, Y = spec.make(folder)
+    except Unavailable as reason:
+        return told._replace(skipped=str(reason))
+    seconds = perf_counter() - begin
+    splits = cases(spec, X, Y, seeds)
+    size = 1.0 if spec.kind == SPHERE else map_size(Y)
+    step = np.pi / (np.sqrt(len(X)) - 1) if spec.kind == SPHERE else None
+    listed = extenders(spec.kind, step)
+    judge = _Judge()
+    rows = []
+    for at, extender in enumerate(listed):
+        tell(0.2 + 0.8 * at / len(listed), f"{spec.title}: {extender.name}")
+        on_case = judge if extender.family == OURS else None
+        result = measure(extender.name, extender.build, splits, size, on_case)
+        rows.append(MapRow(result, extender.family, extender.note))
+    rows.sort(key=lambda row: (bool(row.result.failure), row.result.error))
+    tenths = mean_coverage(judge.coverages) if judge.coverages else None
+    return told._replace(
+        rows=rows,
+        n_points=len(X),
+        n_columns=X.shape[1],
+        n_components=Y.shape[1],
+        map_seconds=seconds,
+        coverage=None if tenths is None else tenths.share,
+        tenths=tenths,
+        chosen=tuple(judge.chosen),
+    )
+
+
+class _Judge:
+    """Looks at our own fitted extension: what it chose, and whether its error bars hold."""
+
+    def __init__(self) -> None:
+        self.chosen: list[str] = []
+        self.coverages: list[Coverage] = []
+
+    def __call__(self, fitted: Any, case: Case, errors: NDArray[np.float64]) -> None:
+        self.chosen.append(str(fitted.model_.fitted.placer))
+        self.coverages.append(coverage(fitted, case))

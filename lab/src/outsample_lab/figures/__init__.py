@@ -1,0 +1,1 @@
+"""Programs that write measured figures into the documentation."""

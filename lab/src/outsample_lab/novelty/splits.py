@@ -1,0 +1,242 @@
+"""The data on which novelty detectors are measured, and how they are split.
+
+A detector learns from normal rows alone and is then shown new rows, some normal, some strange.
+Every source makes its split from a seed; the same seed makes the same split.
+"""
+
+import gzip
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outsample.demo.digits import ANOMALY_KINDS, load_digits
+from outsample_lab.accuracy.maps import MNIST_FILE, Unavailable, data_file
+from outsample_lab.traffic.days import log_features
+from outsample_lab.traffic.loud import loud_by_flood_or_scan
+from outsample_lab.traffic.recorded import load_traffic
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Images = tuple[Array, NDArray[np.int64]]  # Grey values from 0 to 1, and what they show
+
+OUTLIERS, DIGITS, MNIST, JUNK, DARPA = "outliers", "digits", "mnist", "junk", "darpa"
+FRESH = "fresh"
+GROUPS = {
+    OUTLIERS: "Outlier sets",
+    DIGITS: "Digits, one class new",
+    MNIST: "MNIST, one class new",
+    JUNK: "Images that are none",
+    DARPA: "Network traffic",
+    FRESH: "Sets that did not choose the score",
+}
+
+# At most so many rows to learn from, so many new ones, and so many new images of MNIST.
+TRAINING_ROWS, NEW_ROWS, IMAGES = 5000, 10_000, 5000
+JUNK_ROWS = 500  # So many of each kind
+QUIET_DAYS, SIMULATED_QUIET = ("1998-06-11", "1998-06-16"), "simulated-1"
+# Days on which one attack runs in nearly every minute: left out.
+FLOODED = ("1998-07-24", "1998-07-27", "1998-07-29", "1998-07-30", "1998-07-31")
+FEWEST_MINUTES = 3  # A day counts if it has so many minutes of either kind
+
+
+class Trial(NamedTuple):
+    """New rows, and which of them are strange."""
+
+    name: str  # The set whose figure this counts for; a set's figure is the mean over its trials
+    X: Array
+    strange: Mask
+    part: str = ""  # Which of the set's trials, such as a day
+    loud: Mask | None = None  # Minutes of traffic that no detector should miss
+
+
+class Split(NamedTuple):
+    """Rows to learn from, and what comes after."""
+
+    X: Array
+    trials: list[Trial]
+    simulated: bool = False  # Whether the rows were made up, for want of the real ones
+
+
+class Source(NamedTuple):
+    """Data of one kind: one training, one or more sets."""
+
+    name: str  # For the command line
+    group: str
+    titles: dict[str, str]  # Name of each set and its title for people
+    make: Callable[[Path | None, int], Split]  # Takes the folder of data and a seed
+    minutes: float  # Rough cost of all detectors on one split, for the time left
+    most_seeds: int = 3  # Splits that are made at most; one where a split is large and dear
+
+
+def half(normal: Array, rng: np.random.Generator, n_rows: int) -> tuple[Array, Array]:
+    """Return a random half of the rows to learn from, at most `n_rows`, and the other half."""
+    order = rng.permutation(len(normal))
+    middle = len(normal) // 2
+    return normal[order[: min(middle, n_rows)]], normal[order[middle:]]
+
+
+def thin(
+    normal: Array, strange: Array, rng: np.random.Generator, n_rows: int
+) -> tuple[Array, Mask]:
+    """Join new rows, normal first, thinned alike to `n_rows`: (q, D), and which are strange."""
+    rate = min(1.0, n_rows / (len(normal) + len(strange)))
+    kept = []
+    for rows in (normal, strange):
+        n = max(1, int(rate * len(rows)))
+        kept.append(rows if rate == 1.0 else rows[np.sort(rng.permutation(len(rows))[:n])])
+    return np.concatenate(kept), np.repeat([False, True], [len(rows) for rows in kept])
+
+
+def standardise(X: Array, *others: Array) -> tuple[Array, ...]:
+    """Shift and scale all columns by mean and deviation of the training rows X."""
+    # A column that is constant in the training rows is 0 everywhere.
+    mean, spread = X.mean(axis=0), X.std(axis=0)
+    constant = spread <= 1e-12 * np.maximum(1.0, np.abs(mean))
+    scale = np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, spread))
+    return tuple((rows - mean) * scale for rows in (X, *others))
+
+
+def _outliers(name: str, folder: Path | None, seed: int) -> Split:
+    """Half of a labelled set's normal rows; then the other half and all outliers."""
+    with np.load(data_file(folder, f"outliers/{name}.npz"), allow_pickle=False) as file:
+        X, strange = file["X"].astype(np.float64), file["y"].astype(bool)
+    rng = np.random.default_rng(seed)
+    known, rest = half(X[~strange], rng, TRAINING_ROWS)
+    new, mask = thin(rest, X[strange], rng, NEW_ROWS)
+    known, new = standardise(known, new)
+    return Split(known, [Trial(name, new, mask)])
+
+
+def _digits(folder: Path | None, seed: int) -> Images:
+    X, labels = load_digits()
+    return X / 16, labels
+
+
+@lru_cache(maxsize=1)
+def _mnist(folder: Path | None) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    with np.load(data_file(folder, MNIST_FILE), allow_pickle=False) as file:
+        images, labels = file["X_train"], file["y_train"]
+    return images.reshape(len(images), -1), labels.astype(np.int64)
+
+
+def _some_mnist(folder: Path | None, seed: int) -> Images:
+    """Random images, twice as many as are wanted together."""
+    images, labels = _mnist(folder)
+    n = min(len(images), 2 * (TRAINING_ROWS + IMAGES))
+    some = np.random.default_rng(seed).permutation(len(images))[:n]
+    return images[some] / 255.0, labels[some]
+
+
+def _coil(folder: Path | None, seed: int) -> Images:
+    with np.load(data_file(folder, "embedding/coil20.npz"), allow_pickle=False) as file:
+        return file["X"] / float(file["scale"]), file["y"].astype(np.int64)
+
+
+IMAGE_SETS = {"digits": _digits, "mnist": _some_mnist, "coil": _coil}
+
+
+def _new_class(name: str, held_out: int, folder: Path | None, seed: int) -> Split:
+    """Half of the other classes; then their other half and all of the one held out."""
+    X, labels = IMAGE_SETS[name](folder, seed)
+    rng = np.random.default_rng(seed)
+    known, rest = half(X[labels != held_out], rng, TRAINING_ROWS)
+    new, mask = thin(rest, X[labels == held_out], rng, IMAGES)
+    return Split(known, [Trial(f"{name}-{held_out}", new, mask)])
+
+
+def _junk(name: str, folder: Path | None, seed: int) -> Split:
+    """Half of the images; then the other half and images that nobody wrote."""
+    rng = np.random.default_rng(seed)
+    known, rest = half(IMAGE_SETS[name](folder, seed)[0], rng, TRAINING_ROWS)
+    normal, spare = rest[: IMAGES - JUNK_ROWS], rest[:JUNK_ROWS]
+    trials = []
+    for kind, make in ANOMALY_KINDS.items():
+        junk = make(spare, rng)
+        mask = np.repeat([False, True], [len(normal), len(junk)])
+        trials.append(Trial(f"junk-{name}-{kind}", np.concatenate([normal, junk]), mask))
+    return Split(known, trials)
+
+
+def _traffic(quiet: str, folder: Path | None, seed: int) -> Split:
+    """One quiet day's minutes; then those of each later day with attacks, day by day."""
+    traffic, name = load_traffic(folder), f"darpa-{quiet[5:]}"
+    if traffic.simulated:
+        if quiet != QUIET_DAYS[0]:
+            raise Unavailable("there is one simulated quiet day, and it was used already")
+        quiet = SIMULATED_QUIET
+    busy = traffic.X[:, 0] > 0  # connections
+    logs = log_features(traffic.X)
+    known = logs[busy & (traffic.days == quiet)]
+    trials = []
+    for day in np.unique(traffic.days[traffic.days > quiet]):
+        rows = busy & (traffic.days == day)
+        attack = traffic.is_attack[rows]
+        if day in FLOODED or min(attack.sum(), (~attack).sum()) < FEWEST_MINUTES:
+            continue
+        loud = loud_by_flood_or_scan(traffic.attacks[rows])
+        new = standardise(known, logs[rows])[1]
+        trials.append(Trial(name, new, attack, str(day), loud))
+    return Split(standardise(known)[0], trials, traffic.simulated)
+
+
+def _connections(folder: Path | None, seed: int) -> Split:
+    """NSL-KDD: normal connections of the training file, then the test file; numeric columns."""
+    known, normal = _nsl_kdd(data_file(folder, "kdd99/nslkdd_train20.txt.gz"))
+    new, fine = _nsl_kdd(data_file(folder, "kdd99/nslkdd_test.txt.gz"))
+    rng = np.random.default_rng(seed)
+    known = known[normal][rng.permutation(normal.sum())[:TRAINING_ROWS]]
+    rows, mask = thin(new[fine], new[~fine], rng, NEW_ROWS)
+    known, rows = standardise(known, rows)
+    return Split(known, [Trial("nsl-kdd", rows, mask)])
+
+
+def _nsl_kdd(path: Path) -> tuple[Array, Mask]:
+    """Return log(1 + x) of the numeric columns, and which rows are normal."""
+    with gzip.open(path, "rt") as file:
+        rows = [line.strip().split(",") for line in file]
+    numbers = np.array([[row[0], *row[4:41]] for row in rows], dtype=np.float64)
+    return np.log1p(numbers), np.array([row[41] == "normal" for row in rows])
+
+
+# The labelled sets, and the rough cost of each in minutes.
+SETS = {
+    "2_annthyroid": 0.6, "12_fault": 0.15, "16_http": 0.9, "18_Ionosphere": 0.06,
+    "19_landsat": 0.7, "20_letter": 0.17, "22_magic.gamma": 1.0, "23_mammography": 0.7,
+    "26_optdigits": 0.45, "27_PageBlocks": 0.6, "29_Pima": 0.1, "30_satellite": 0.5,
+    "32_shuttle": 0.9, "35_SpamBase": 0.4, "37_Stamps": 0.05, "39_vertebral": 0.05,
+    "40_vowels": 0.15, "43_WDBC": 0.06, "46_WPBC": 0.05, "47_yeast": 0.12,
+}  # fmt: skip
+
+
+def _held_out(
+    name: str, group: str, title: str, classes: range, minutes: float, seeds: int = 3
+) -> Iterator[Source]:
+    """Yield a source for each class of some images, with that class new."""
+    for at in classes:
+        full, make = f"{name}-{at}", partial(_new_class, name, at)
+        yield Source(full, group, {full: f"{title}, new: {at}"}, make, minutes, seeds)
+
+
+def _sources() -> Iterator[Source]:
+    for name, minutes in SETS.items():
+        titles = {name: name.partition("_")[2]}
+        yield Source(name, OUTLIERS, titles, partial(_outliers, name), minutes)
+    yield from _held_out("digits", DIGITS, "digits", range(10), 0.15)
+    for day in QUIET_DAYS:
+        name, title = f"darpa-{day[5:]}", f"traffic after {day[5:]}"
+        yield Source(name, DARPA, {name: title}, partial(_traffic, day), 0.4)
+    yield from _held_out("coil", FRESH, "COIL-20", range(1, 21), 0.2)
+    yield Source("nsl-kdd", FRESH, {"nsl-kdd": "NSL-KDD"}, _connections, 0.9)
+    for name, title, minutes, seeds in (("digits", "digits", 0.3, 3), ("mnist", "MNIST", 8.0, 1)):
+        words = {kind: kind.replace("-", " ") for kind in ANOMALY_KINDS}
+        titles = {f"junk-{name}-{kind}": f"{title}, {word}" for kind, word in words.items()}
+        yield Source(f"junk-{name}", JUNK, titles, partial(_junk, name), minutes, seeds)
+    yield from _held_out("mnist", MNIST, "MNIST", range(10), 3.5, 1)
+
+
+SOURCES = tuple(_sources())  # The benchmark, by group; the dearest, MNIST, last
+QUICK = ("37_Stamps", "39_vertebral", "43_WDBC", "digits-0")  # Sources of the short run

@@ -1,0 +1,81 @@
+"""How the detectors stand over all sets of a group."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from outsample_lab.novelty.set_result import DetectorRow, SetResult
+from outsample_lab.novelty.splits import GROUPS
+
+Array = NDArray[np.float64]
+
+
+class Standing(NamedTuple):
+    """One detector on all sets of a group."""
+
+    name: str
+    family: str
+    auc: float  # Mean area under the ROC curve over the sets on which it ran; NaN if it ran on none
+    precision: float  # Mean average precision, likewise
+    # Mean rank by area under the ROC curve over all sets: 1 is best, equal areas share their
+    # ranks, and who failed on a set is last there. NaN for who ran on none, and is not ranked.
+    rank: float
+    seconds: float  # Mean of a set
+    n_sets: int  # On how many sets it ran
+    total: int  # How many sets the group has here
+
+
+class Group(NamedTuple):
+    """Sets that belong together, and how the detectors stand on them."""
+
+    title: str
+    simulated: bool
+    sets: Sequence[SetResult]
+    standings: Sequence[Standing]
+
+
+def grouped(results: Sequence[SetResult]) -> dict[str, Group]:
+    """Return the groups that have sets here; those that were skipped do not count."""
+    found = {}
+    for name, title in GROUPS.items():
+        if sets := [each for each in results if each.group == name and not each.skipped]:
+            simulated = any(each.simulated for each in sets)
+            title = f"{title} (simulated)" if simulated else title
+            found[name] = Group(title, simulated, sets, standings(sets))
+    return found
+
+
+def standings(results: Sequence[SetResult]) -> list[Standing]:
+    """Return one line a detector, from the best mean rank to the worst; who never ran is last."""
+    found: dict[str, list[DetectorRow]] = {}
+    for result in results:
+        for row in result.rows:
+            found.setdefault(row.name, []).append(row)
+    ran = [name for name, rows in found.items() if not all(row.failure for row in rows)]
+    areas = np.array([[row.auc for row in found[name]] for name in ran])
+    ranks = dict(zip(ran, mean_ranks(areas) if ran else (), strict=True))
+    table = [_standing(rows, ranks.get(name, math.nan)) for name, rows in found.items()]
+    return sorted(table, key=lambda line: (math.isnan(line.rank), line.rank))
+
+
+def mean_ranks(areas: Array) -> Array:
+    """Return each line's mean rank over the columns: 1 is largest, equals share, NaN is last.
+
+    >>> mean_ranks(np.array([[0.9, 0.8], [0.9, np.nan], [0.7, 0.9]]))
+    array([1.75, 2.25, 2.  ])
+    """
+    # Rounded: equal rankings may give areas that differ in the last digit.
+    filled = np.nan_to_num(np.round(areas, 9), nan=-1.0)
+    return np.asarray(rankdata(-filled, axis=0).mean(axis=1))
+
+
+def _standing(rows: Sequence[DetectorRow], rank: float) -> Standing:
+    ran = [row for row in rows if not row.failure]
+    figures = [(row.auc, row.precision, row.seconds) for row in ran]
+    auc, precision, seconds = np.mean(figures, axis=0).tolist() if ran else (math.nan,) * 3
+    first = rows[0]
+    return Standing(first.name, first.family, auc, precision, rank, seconds, len(ran), len(rows))

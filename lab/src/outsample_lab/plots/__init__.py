@@ -1,0 +1,1 @@
+"""Pictures of experiments and benchmarks, drawn with `outsample.plots.canvas`."""

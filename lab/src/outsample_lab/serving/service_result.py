@@ -1,0 +1,39 @@
+"""What was measured of a service: figures to reach, loads, a whole run."""
+
+from typing import NamedTuple
+
+from outsample_lab.speed.speed_result import BUSY, Target
+
+
+class LoadRow(NamedTuple):
+    """What became of one load; times in milliseconds, of the requests that were answered."""
+
+    name: str
+    per_second: float  # Requests that were due
+    seconds: float
+    answered: int
+    refused: int  # 429 and 503
+    errors: int  # Everything else
+    p50: float
+    p99: float
+    late: float  # Within which 99 of 100 were sent, after they were due
+    megabytes: float  # Of the service, afterwards
+
+
+class ServiceRun(NamedTuple):
+    """All that the file of results holds, and the page shows."""
+
+    protocol: list[str]
+    quick: bool
+    cores: int
+    load: float  # Mean number of running processes, over a minute, when it began
+    versions: dict[str, str]
+    seconds: float
+    capacity: float  # Requests a second
+    targets: list[Target]
+    loads: list[LoadRow]
+
+    @property
+    def busy(self) -> bool:
+        """Whether others were at work on the machine when it began."""
+        return self.load > BUSY

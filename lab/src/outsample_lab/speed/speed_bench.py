@@ -1,0 +1,89 @@
+"""What `outsample bench speed` does: measure, write the results, and draw them."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from outsample.report.page import Table, check_writable
+from outsample_lab.bench_files import EXACT, Bench, Benchmark, PathLike
+from outsample_lab.environment import versions
+from outsample_lab.json_records import plain, restored
+from outsample_lab.progress import Progress
+from outsample_lab.speed import parts, sizes
+from outsample_lab.speed.speed_page import (
+    load_words,
+    part_report,
+    speed_page,
+    summary_tables,
+    target_picture,
+)
+from outsample_lab.speed.speed_result import SpeedRun
+
+PACKAGES = (
+    "numpy", "scipy", "scikit-learn", "numba", "faiss-cpu", "umap-learn", "openTSNE", "dask",
+)  # fmt: skip
+PROTOCOL = (
+    f"Works that are compared take turns, after one turn that is not counted; a ratio is the median"
+    f" of the ratios turn by turn, with its quartiles. Everything runs on {sizes.JOBS} threads and"
+    " looks at 15 neighbours unless said. Ratios are ours over the other."
+)
+
+
+def run_speed(
+    out_dir: PathLike,
+    *,
+    names: Sequence[str] = (),
+    quick: bool = False,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+    show: Callable[[str, Table | None], None] | None = None,
+) -> Benchmark:
+    """Measure, and write ``speed.json``, ``speed.png`` and ``speed.html``."""
+    # `quick` has small sizes and leaves out slow parts, unless they are named; `show` gets a title
+    # and a table of each part as soon as it is measured.
+    chosen = parts.select(names, quick)
+    check_writable(out_dir)
+    empty = SpeedRun(PROTOCOL, quick, os.cpu_count() or 1, _load(), versions(PACKAGES), 0.0, [])
+    if show is not None and empty.busy:
+        show(f"Warning: {load_words(empty)}", None)
+    on_part = None if show is None else lambda result: show(*part_report(result))
+    begin = perf_counter()
+    with threadpool_limits(sizes.JOBS):
+        size = sizes.QUICK if quick else sizes.FULL
+        found = parts.run_parts(chosen, size, folder, progress, on_part)
+    return SPEED.write(out_dir, empty._replace(seconds=perf_counter() - begin, parts=found))
+
+
+def _load() -> float:
+    """Return the mean number of running processes over the last minute; 0 where nobody counts."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+
+
+def told_run(run: SpeedRun) -> dict[str, Any]:
+    """Return a run ready for JSON, with whether each figure was reached beside it."""
+    told: dict[str, Any] = plain(run, EXACT)
+    for part, result in zip(told["parts"], run.parts, strict=True):
+        for target, record in zip(part["targets"], result.targets, strict=True):
+            target["met"] = record.met
+    return told
+
+
+def restored_run(told: dict[str, Any]) -> SpeedRun:
+    """Return the run that `told_run` has told."""
+    cut = [
+        part | {"targets": [{key: target[key] for key in target if key != "met"}
+                            for target in part["targets"]]}
+        for part in told["parts"]
+    ]  # fmt: skip
+    run: SpeedRun = restored(SpeedRun, told | {"parts": cut})
+    return run
+
+
+SPEED = Bench(
+    "speed", run_speed, told_run, restored_run, tables=summary_tables, picture=target_picture,
+    page=speed_page,
+)  # fmt: skip

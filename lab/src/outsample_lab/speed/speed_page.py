@@ -1,0 +1,188 @@
+"""The page of `outsample bench speed`, and its tables."""
+
+import math
+from collections.abc import Sequence
+
+from outsample.plots.canvas import can_draw
+from outsample.report.page import Picture, Section, Table, build_page
+from outsample_lab.plots.curves import STYLES, curve_chart
+from outsample_lab.plots.curves import Curve as Drawn
+from outsample_lab.plots.targets import target_chart
+from outsample_lab.serving.service_result import ServiceRun
+from outsample_lab.speed.speed_result import Curve, PartResult, SpeedRun, Target, Timing
+from outsample_lab.wording import number
+
+HEADS = ("Work", "Reach", "Found", "Reached", "Quartiles")
+TIMES = ("Work", "Median", "Setting", "Quartiles", "99 %", "Repeats")
+UNITS = {"times": "", "MB": " MB", "s": " s", "ms": " ms"}
+
+
+def target_table(targets: Sequence[Target]) -> Table:
+    """Lay out figures to reach, what was found, and whether it is enough; misses are marked."""
+    missed = frozenset(
+        at for at, target in enumerate(targets) if not target.met and not target.skipped
+    )
+    table = Table(HEADS, [_cells(target) for target in targets], highlight=missed)
+    return _without_empty(table)
+
+
+def _cells(target: Target) -> list[str]:
+    sign, unit = ("≥" if target.at_least else "≤"), UNITS.get(target.unit, "")
+    asked = f"{sign} {target.asked:g}{unit}"
+    if target.skipped:
+        return [target.work, asked, "skipped", "–", ""]
+    spread = "" if math.isnan(target.low) else f"{number(target.low)}–{number(target.high)}"
+    met = "yes" if target.met else "no"
+    return [target.work, asked, f"{number(target.found)}{unit}", met, spread]
+
+
+def part_report(part: PartResult) -> tuple[str, Table | None]:
+    """Return a title and a table for the terminal, or the reason why there is none."""
+    told = f"{part.title} ({part.name}, {part.seconds:.0f} s)"
+    notes = "\n".join(notes_of(part.targets))
+    if part.targets:
+        return told, target_table(part.targets)._replace(caption=notes)
+    if part.skipped:
+        return f"{told}: {part.skipped}", None
+    if part.timings:
+        return told, _timing_table(part.timings)
+    return told, _curve_table(part.curves)
+
+
+def summary_tables(run: SpeedRun) -> list[tuple[str, Table]]:
+    """Return all figures to reach under one title."""
+    targets = all_targets(run)
+    return [("Figures to reach", target_table(targets))] if targets else []
+
+
+def all_targets(run: SpeedRun) -> list[Target]:
+    """Return the figures to reach of all parts."""
+    return [target for part in run.parts for target in part.targets]
+
+
+def notes_of(targets: Sequence[Target]) -> list[str]:
+    """Return what is to be said of figures, and why some are missing."""
+    noted = [f"{each.work}: {each.note}." for each in targets if each.note]
+    reasons = {each.skipped for each in targets if each.skipped}
+    return [*noted, *(f"Skipped: {reason}." for reason in sorted(reasons))]
+
+
+def _duration(seconds: float) -> str:
+    """Write seconds in a unit that is read at a glance."""
+    if math.isnan(seconds):
+        return ""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{number(seconds / size)} {unit}"
+    return f"{number(seconds / 1e-6)} µs"
+
+
+def _timing_table(timings: Sequence[Timing]) -> Table:
+    rows = [
+        [one.work, _duration(one.seconds), one.setting,
+         f"{_duration(one.low)}–{_duration(one.high)}" if one.repeats > 1 else "",
+         _duration(one.p99), str(one.repeats)]
+        for one in timings
+    ]  # fmt: skip
+    return _without_empty(Table(TIMES, rows))
+
+
+def _without_empty(table: Table) -> Table:
+    """Leave out columns with nothing in them."""
+    kept = [at for at in range(len(table.header)) if any(row[at] for row in table.rows)]
+    cut = [[row[at] for at in kept] for row in table.rows]
+    return table._replace(header=[table.header[at] for at in kept], rows=cut)
+
+
+def _curve_table(curves: Sequence[Curve]) -> Table:
+    rows = [
+        [f"{curve.chart}: {curve.name}", f"{curve.sizes[0]:,.0f}–{curve.sizes[-1]:,.0f}",
+         f"{number(curve.figures[0])}", f"{number(curve.figures[-1])}", curve.y,
+         "" if math.isnan(curve.exponent) else f"{curve.exponent:.2f}"]
+        for curve in curves
+    ]  # fmt: skip
+    heads = ("Curve", "Sizes", "First", "Last", "Unit", "Exponent")
+    return _without_empty(Table(heads, rows, "Exponent: slope of the larger half, log scales."))
+
+
+def target_picture(run: SpeedRun) -> Picture | None:
+    """Draw all figures to reach, if there are any and matplotlib to draw them."""
+    return target_picture_of(all_targets(run))
+
+
+def target_picture_of(targets: Sequence[Target]) -> Picture | None:
+    """Draw figures to reach, if there are any and matplotlib to draw them."""
+    shown = [each for each in targets if not each.skipped and each.share > 0]
+    if not shown or not can_draw():
+        return None
+    cells = [_cells(target) for target in shown]
+    picture = target_chart(
+        [target.work for target in shown],
+        [target.share for target in shown],
+        [f"{found} ({asked})" for _, asked, found, *_ in cells],
+    )
+    return Picture(picture, "What was found over what was asked, for all figures to reach")
+
+
+def _charts(part: PartResult) -> list[Picture]:
+    """Draw the curves of a part, those of one title together."""
+    titles = dict.fromkeys(curve.chart for curve in part.curves)
+    pictures = []
+    for title in titles if can_draw() else ():
+        curves = [curve for curve in part.curves if curve.chart == title]
+        drawn = [
+            Drawn(_named(curve), curve.sizes, curve.figures, style)
+            for curve, style in zip(curves, STYLES, strict=False)
+        ]
+        chart = curve_chart(drawn, title=title, x_label=curves[0].x, y_label=curves[0].y)
+        pictures.append(Picture(chart, f"{title}: {', '.join(curve.name for curve in curves)}"))
+    return pictures
+
+
+def _named(curve: Curve) -> str:
+    short = curve.name.replace("bare brute force of ", "").replace("bare ", "")
+    return short if math.isnan(curve.exponent) else f"{short} ({curve.exponent:.2f})"
+
+
+def _section(part: PartResult) -> Section:
+    skipped = [f"Skipped: {part.skipped}."] if part.skipped and not part.targets else []
+    tables = [target_table(part.targets)] if part.targets else []
+    tables += [_timing_table(part.timings)] if part.timings else []
+    tables += [_curve_table(part.curves)] if part.curves else []
+    words = [*part.words, *skipped, *notes_of(part.targets)]
+    return Section(part.title, words, tables, _charts(part))
+
+
+def load_words(run: SpeedRun | ServiceRun) -> str:
+    """Say how busy the machine was when the run began."""
+    if not run.busy:
+        return f"The machine was idle when it began: load {run.load:.2f} on {run.cores} cores."
+    return (
+        f"The machine was not idle when it began: load {run.load:.2f} on {run.cores} cores. Times"
+        " are too long; ratios suffer less, for works take turns."
+    )
+
+
+def speed_page(run: SpeedRun, picture: Picture | None) -> str:
+    """Put the figures to reach, the picture and a section for each part together."""
+    targets = all_targets(run)
+    met, skipped = sum(each.met for each in targets), sum(bool(each.skipped) for each in targets)
+    made = ", ".join(f"{name} {version}" for name, version in run.versions.items())
+    short = ["A short run with small sizes: its figures are not those of the table."]
+    facts = [(f"{met} of {len(targets)}", "figures reached")]
+    if skipped:
+        facts.append((str(skipped), "not measured here"))
+    words = [run.protocol, load_words(run), *(short if run.quick else [])]
+    return build_page(
+        "Speed and scale",
+        [
+            Section("Figures to reach", words, [target_table(targets)] if targets else []),
+            *map(_section, run.parts),
+        ],
+        lead="Placing a point should cost hardly more than finding its neighbours, at any number"
+        " of training points: this library beside bare searches and beside other libraries.",
+        facts=facts,
+        hero=picture,
+        footer=f"Made by outsample bench speed on this computer, {run.seconds / 60:.0f} minutes."
+        f" {made}.",
+    )

@@ -1,0 +1,103 @@
+"""Days of traffic shown to a learner in their order, and how it did."""
+
+import math
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outsample_lab.stream.arriving_days import FLOODED_FROM, Arrivals, Episode, episodes
+from outsample_lab.stream.learners import Entry, Judged
+from outsample_lab.stream.stream_result import LEVEL, Chance, DayResult, LearnerRow
+from outsample_lab.traffic.loud import loud_by_any_attack
+
+Array = NDArray[np.float64]
+# Minutes that arrive together; what is learned of them serves the next ones.
+BATCH = 15
+
+
+def replayed(entry: Entry, arriving: Arrivals, on_day: Callable[[str], None]) -> LearnerRow:
+    """Show a learner the first day, then every other one; judge it by what it said at the time."""
+    begin = perf_counter()
+    learner = entry.build()
+    learner.start(arriving.X[arriving.first])
+    p_values, scores = np.full((2, len(arriving.X)), np.nan)
+    drifted: set[str] = set()
+    for day in arriving.days[1:]:
+        for rows in arriving.batches(day, BATCH):
+            judged: Judged = learner.arrive(arriving.X[rows])
+            p_values[rows], scores[rows] = judged.p_values, judged.scores
+        drifted |= {day} if learner.night() else set()
+        on_day(day)
+    found = episodes(arriving.traffic)
+    days = [_day(day, arriving, p_values, found, day in drifted) for day in arriving.days[1:]]
+    row = LearnerRow(entry.name, entry.family, entry.note, days, 0.0, 0.0, perf_counter() - begin)
+    shown = summed_up(arriving)
+    strange, scores = _strangeness(p_values[shown], scores[shown]), scores[shown]
+    traffic = arriving.traffic.rows(shown)
+    attack, loud = traffic.is_attack, loud_by_any_attack(traffic.n_attack)
+    return row._replace(
+        precision=average_precision(attack, strange),
+        loud_precision=average_precision(loud, strange),
+        daily_precision=daily(average_precision, traffic.days, attack, strange),
+        score_precision=average_precision(attack, scores),
+        loud_score_precision=average_precision(loud, scores),
+    )
+
+
+def summed_up(arriving: Arrivals) -> NDArray[np.bool_]:
+    """Tell which minutes are ranked: of the days that arrive, before one attack covers all."""
+    days = arriving.traffic.days
+    found: NDArray[np.bool_] = ~arriving.first & ~((days >= FLOODED_FROM) & (days < "1999"))
+    return found
+
+
+def chance(arriving: Arrivals) -> Chance:
+    """Return what a ranking that knows nothing gets: the shares of what is to be found."""
+    traffic = arriving.traffic.rows(summed_up(arriving))
+    attack, loud = traffic.is_attack, loud_by_any_attack(traffic.n_attack)
+    by_day = daily(lambda wanted, _: float(wanted.mean()), traffic.days, attack, attack)
+    return Chance(float(attack.mean()), float(loud.mean()), by_day)
+
+
+def daily(
+    measure: Callable[[NDArray[np.bool_], Any], float],
+    days: NDArray[np.str_],
+    wanted: NDArray[np.bool_],
+    strange: Any,
+) -> float:
+    """Mean of a measure over the days that have something to find; NaN if none has."""
+    found = [measure(wanted[days == day], strange[days == day]) for day in np.unique(days[wanted])]
+    return float(np.mean(found)) if found else math.nan
+
+
+def average_precision(wanted: NDArray[np.bool_], strange: Array) -> float:
+    """Average precision of a ranking; NaN where there is nothing to find."""
+    from sklearn.metrics import average_precision_score
+
+    return float(average_precision_score(wanted, strange)) if wanted.any() else math.nan
+
+
+def _strangeness(p_values: Array, scores: Array) -> Array:
+    """Rank rows by p-value; among those of one p-value by score."""
+    rank = np.empty(len(scores))
+    rank[np.lexsort((scores, -p_values))] = np.arange(len(scores))
+    return rank
+
+
+def _day(
+    day: str, arriving: Arrivals, p_values: Array, found: list[Episode], drifted: bool
+) -> DayResult:
+    traffic = arriving.traffic
+    normal = (traffic.days == day) & ~traffic.is_attack
+    alarms = p_values <= LEVEL
+    delays = tuple(_delay(traffic.minutes[one.rows], alarms[one.rows]) for one in found
+                   if one.day == day)  # fmt: skip
+    return DayResult(day, int(normal.sum()), int((normal & alarms).sum()), delays, drifted)
+
+
+def _delay(minutes: NDArray[np.int64], alarms: NDArray[np.bool_]) -> float:
+    """Minutes from the first of an episode to its first alarm."""
+    return float(minutes[alarms][0] - minutes[0]) if alarms.any() else math.nan

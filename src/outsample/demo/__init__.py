@@ -1,0 +1,1 @@
+"""What ``outsample demo`` runs: digits hidden from a t-SNE map and placed again."""

@@ -1,1 +1,0 @@
-"""Research, not library: the paper again, benches, the demo. Nothing outside imports it."""

@@ -1,1 +1,0 @@
-"""What ``outsample demo`` shows."""

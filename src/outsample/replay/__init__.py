@@ -1,0 +1,1 @@
+"""Rows of a recording, sent to a running service as they happened."""
