@@ -25,7 +25,8 @@ FENCE = re.compile(r"(```console\n)(.*?)(```)", re.S)
 
 def commands(group=main, path=()):
     """Every command by its words."""
-    for name, command in group.commands.items():
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
         yield " ".join([*path, name]), command
         if isinstance(command, click.Group):
             yield from commands(command, (*path, name))

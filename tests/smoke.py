@@ -47,6 +47,8 @@ def main() -> None:
     assert "place" in shown
     serve = subprocess.run([command, "serve", "m"], capture_output=True, text=True)
     assert serve.returncode and "outsample[serve]" in serve.stderr, serve.stderr
+    bench = subprocess.run([command, "bench"], capture_output=True, text=True)
+    assert bench.returncode == 1 and "outsample-lab" in bench.stderr, bench.stderr
     print(f"outsample {outsample.__version__} works as installed in {installed}")
 
 

@@ -20,7 +20,7 @@ def parsed(words):
     """Parse a command line of ours without running it."""
     assert words[0].endswith("outsample")
     name, *given = words[1:]
-    command = main.commands[name]
+    command = main.get_command(None, name)
     with click.Context(command, info_name=name) as context:
         command.parse_args(context, list(given))
         return context.params

@@ -113,9 +113,9 @@ def check_command(call):
     command: click.Command = main
     while words and isinstance(command, click.Group) and not words[0].startswith("-"):
         name = words.pop(0)
-        if name not in command.commands:
+        command = command.get_command(None, name)
+        if command is None:
             raise ValueError(f"there is no command {name!r}: {call}")
-        command = command.commands[name]
     known = {option for each in command.params for option in (*each.opts, *each.secondary_opts)}
     for word in words:
         if word in ("|", ">", "<", "&&", ";"):

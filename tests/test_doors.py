@@ -60,13 +60,13 @@ def test_help_loads_nothing_heavy(words):
 BENCHES = ["bench accuracy", "bench novelty", "bench speed"]
 
 
-@pytest.mark.parametrize("name", ["", *main.commands, *BENCHES])
+@pytest.mark.parametrize("name", ["", *main.list_commands(None), *BENCHES])
 def test_every_command_and_option_has_help(name):
     result = CliRunner().invoke(main, [*name.split(), "--help"])
     assert result.exit_code == 0
     command = main
     for word in name.split():
-        command = command.commands[word]
+        command = command.get_command(None, word)
     assert command.help
     for option in command.params:
         if isinstance(option, click.Option):
@@ -113,7 +113,7 @@ def test_the_page_is_self_contained(demo):
     sources = re.findall(r'(?:src|href)\s*=\s*["\']?(.{5})', html)
     assert set(sources) == {"data:"}
     assert not re.search(r"https?://|@import|url\(|<script|<link", html)
-    assert html.count("<img ") == 9
+    assert html.count("<img ") == 5
     assert "Handwritten digits" in html and "Does it belong?" in html
 
 
@@ -342,3 +342,12 @@ def test_rows_are_counted_on_a_terminal_and_nowhere_else(monkeypatch, capsys):
         pass
     with waiting("learning", silent=False):
         pass
+
+
+@pytest.mark.parametrize("words", [["bench", "speed", "--quick"], ["reproduce"], ["bench"]])
+def test_without_the_lab_its_commands_say_how_to_get_it(words, monkeypatch):
+    monkeypatch.setattr("outsample.cli.lab_commands.entry_points", lambda **query: ())
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 1
+    assert result.output.count("\n") == 1 and "pip install ./lab" in result.output
+    assert "outsample-lab" in CliRunner().invoke(main, ["--help"]).output

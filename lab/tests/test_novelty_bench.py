@@ -152,7 +152,7 @@ def test_unknown_names_are_named(tmp_path):
 
 
 def test_help_tells_every_option():
-    command = main.commands["bench"].commands["novelty"]
+    command = main.get_command(None, "bench").commands["novelty"]
     assert command.help and all(
         option.help for option in command.params if isinstance(option, click.Option)
     )
@@ -425,7 +425,7 @@ def test_pyod_is_imported_by_name(monkeypatch):
 @pytest.mark.parametrize("installed", [(), ("pyod",)])
 def test_what_is_missing_says_so(monkeypatch, installed):
     monkeypatch.setattr(detectors, "find_spec", lambda name: name in installed or None)
-    words = "torch is not installed" if installed else r"pip install outsample\[bench\]"
+    words = "torch is not installed" if installed else r"pip install outsample-lab\[bench\]"
     with pytest.raises(ImportError, match=words):
         detectors.detectors(["PyOD LUNAR"])[0].build(0).fit(np.zeros((3, 2)))
 

@@ -19,7 +19,7 @@ from outsample_lab.traffic.loud import loud_by_any_attack, loud_by_flood_or_scan
 from outsample_lab.traffic.recorded import COLUMNS, load_connections, load_minutes, load_traffic
 from outsample_lab.traffic.simulator import SIMULATED_DAYS, simulated_connections
 
-DATA = Path(os.environ.get("OUTSAMPLE_DATA") or Path(__file__).parents[2] / "shared" / "data")
+DATA = Path(os.environ.get("OUTSAMPLE_DATA") or Path(__file__).parents[3] / "shared" / "data")
 READY = DATA / "darpa98" / "minutes14.csv.gz"
 RAW = DATA / "darpa98" / "connections_minute.csv.gz"
 needs_data = pytest.mark.skipif(
