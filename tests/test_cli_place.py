@@ -456,6 +456,14 @@ def test_what_is_wrong_is_one_sentence_with_a_code(folder, words, code, message)
     assert not list(folder.glob("*.partial*"))
 
 
+def test_advice_names_options_that_the_command_has(folder):
+    """`run` looks at the options in every message; these came from code that commands share."""
+    run("compare", "points.csv", code=2)
+    np.save("wide.npy", points(9)[:, [0, 1, 2, 0]])
+    run("report", "m.outsample", "wide.npy", "-o", "page.html", code=3)
+    run("place", "m.outsample", "wide.npy", code=3)
+
+
 def test_a_reader_that_has_seen_enough_is_no_failure(folder):
     class Closed(io.RawIOBase):
         def writable(self):

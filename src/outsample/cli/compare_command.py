@@ -56,7 +56,7 @@ def compare(
 
     with plain_errors():
         with reading():
-            data = read_training(points, map_, Choice(**given, embed=None))
+            data = read_training(points, map_, Choice(**given))
         X, Y = data.X, data.Y
         assert Y is not None
         if out is not None:

@@ -108,7 +108,8 @@ def fit(points: str, map_: str | None, out: str, as_json: bool, **given: Any) ->
 
         check_target(out)  # now, not after a long fit
         begin = perf_counter()
-        choice = Choice(**{name: given[name] for name in Choice._fields})
+        named = {name: given[name] for name in Choice._fields if name in given}
+        choice = Choice(**named, can_embed=True)
         with reading():
             data = read_training(points, map_, choice)
         if data.Y is None:

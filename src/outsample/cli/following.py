@@ -11,6 +11,7 @@ import numpy as np
 
 from outsample.cli.exit_codes import BAD_DATA, Failure
 from outsample.cli.models import Opened
+from outsample.cli.options import COLUMNS_HINT
 from outsample.files.batch_placing import BatchPlacing
 from outsample.files.matching import Matched, check_apart, match_features
 from outsample.files.source import CellError
@@ -63,7 +64,7 @@ class _Heading:
         self.names, self.has_names = self.format.names, self.format.heading
         self.matched: Matched = match_features(
             self, opened.feature_names, opened.info.n_features, columns=given["columns"],
-            carried=given["ids"], carried_if_there=list(opened.columns),
+            carried=given["ids"], carried_if_there=list(opened.columns), hint=COLUMNS_HINT,
         )  # fmt: skip
         self.carried = [self.names[at] for at in self.matched.carried]
 

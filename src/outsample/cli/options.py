@@ -10,6 +10,7 @@ import click
 from outsample.files.atomic import protect_input
 
 STANDARD_INPUT = 0
+COLUMNS_HINT = "; choose them with --columns, and carry with --id"
 Decorator = Callable[..., Any]
 
 

@@ -90,6 +90,7 @@ def _place_table(model: str, new: str, opened: Any, placing: Any, given: dict[st
     matched = match_features(
         source, opened.feature_names, opened.info.n_features, columns=given["columns"],
         carried=given["ids"], carried_if_there=list(dict.fromkeys(known)),
+        hint=options.COLUMNS_HINT,
     )  # fmt: skip
     check_apart([source.names[at] for at in matched.carried], placing.names)
     if matched.unused:

@@ -39,7 +39,8 @@ class Choice(NamedTuple):
     delimiter: str | None
     use_rep: str | None
     basis: str | None
-    embed: str | None
+    embed: str | None = None
+    can_embed: bool = False
 
 
 def read_training(points: str, map_: str | None, choice: Choice) -> TrainingData:
@@ -90,9 +91,10 @@ def _map_inside(
         return choice.map_columns
     if ending(points) == ".h5ad" or (ending(points) == ".npz" and "Y" in npz_names(points)):
         return []
+    embed = ", or let --embed make one" if choice.can_embed else ""
     raise Failure(
-        "MAP is missing: give its file, name its columns in POINTS with --map-columns, or let "
-        "--embed make one; an .npz file may hold both as X and Y",
+        "MAP is missing: give its file, or name its columns in POINTS with --map-columns"
+        f"{embed}; an .npz file may hold both as X and Y",
         BAD_USE,
     )
 
