@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from required import required_program, skip_or_fail
 
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
@@ -115,12 +115,13 @@ class Browser:
 
 @contextmanager
 def browser(folder: Path) -> Iterator[Browser]:
-    """Start Chromium; skip the test with the reason where that cannot be done."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    binary = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
-    driver_file = shutil.which("chromedriver")
-    if binary is None or driver_file is None:
-        pytest.skip("no Chromium with its driver on this computer")
+    """Start Chromium; where that cannot be done, skip the test, or fail it in CI."""
+    try:
+        from selenium import webdriver
+    except ImportError:
+        skip_or_fail("selenium is not installed")
+    binary = required_program("chromium", "chromium-browser", "chrome")
+    driver_file = required_program("chromedriver")
     options = webdriver.ChromeOptions()
     options.binary_location = binary
     for flag in (*FLAGS, f"--user-data-dir={folder / 'profile'}"):
@@ -135,9 +136,7 @@ def browser(folder: Path) -> Iterator[Browser]:
             patch.setenv("SE_OFFLINE", "true")
             driver = webdriver.Chrome(options=options, service=Service(driver_file))
     except WebDriverException as error:
-        if os.environ.get("OUTSAMPLE_BROWSER"):
-            raise
-        pytest.skip(f"Chromium does not start here: {error.msg}")
+        skip_or_fail(f"Chromium does not start here: {error.msg}")
     try:
         downloads = folder / "downloads"
         downloads.mkdir()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+import click
 import numpy as np
 from click.testing import CliRunner
 
@@ -15,7 +18,17 @@ def run(*words, code=0, **options):
     result = CliRunner().invoke(main, [str(word) for word in words], **options)
     assert result.exit_code == code, (result.output, result.exception)
     assert "Traceback" not in result.output
+    check_named_options(words[0], result.stderr)
     return result
+
+
+def check_named_options(name, message):
+    """Options that a message names are options of the command that was run."""
+    command = main.commands.get(str(name))
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", message))
+    if command is not None and not isinstance(command, click.Group):
+        options = [flag for option in command.params for flag in (*option.opts, "--help")]
+        assert named <= {*options, *(f for o in command.params for f in o.secondary_opts)}, message
 
 
 def points(n, seed=0):

@@ -1,5 +1,6 @@
 """docs/cli.md is true: every command, option and exit code is in it, and its examples run."""
 
+import ast
 import re
 
 import click
@@ -36,6 +37,21 @@ def test_help_ends_with_an_example_of_the_command(name):
     command = dict(commands())[name]
     assert command.epilog.startswith("\b\nExample:\n  ")
     assert f"outsample {name.split()[0]}" in command.epilog
+
+
+def test_messages_name_options_that_exist():
+    """Of the right command: `run` of cli_data.py looks at every message that a test provokes."""
+    flags = {flag for _, command in commands() for option in command.params
+             for flag in (*option.opts, *option.secondary_opts, "--help")}  # fmt: skip
+    folder = PAGE.parent.parent / "src" / "outsample"
+    for path in [*folder.glob("cli/*.py"), *folder.glob("files/*.py")]:
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        docstrings = [node.value for node in nodes if isinstance(node, ast.Expr)]
+        for node in nodes:
+            is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+            if is_text and node not in docstrings:
+                named = re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z]", node.value)
+                assert flags.issuperset(named), (path.name, named)
 
 
 def test_the_examples_print_what_the_page_shows():

@@ -385,6 +385,30 @@ class TestFollow:
         assert len(stopped.stdout.splitlines()) == 2
         assert stopped.stderr == "Error: line 3 column 'c': 'x' is no finite number\n"
 
+    @pytest.mark.parametrize(
+        "cell", ["1" + "0" * 140_000, "a" * 140_000, "4\r5"], ids=["digits", "letters", "return"]
+    )
+    def test_a_cell_of_any_length_does_not_end_it(self, folder, cell):
+        lines = f"a,b,c\n0.1,0.2,0.3\n1,2,{cell}\n0.1,0.2,0.3\n"
+        told = run("place", "m.outsample", "-", "--follow", input=lines)
+        first, bad, last = told.stdout.splitlines()[1:]
+        assert bad == "," * 6 and first == last != bad
+        assert told.stderr.startswith("Error: line 3 ") and len(told.stderr.splitlines()) == 1
+        assert len(told.stderr) < 200
+
+    def test_a_line_of_any_length_does_not_end_it(self, folder, monkeypatch):
+        from outsample.cli import following
+
+        monkeypatch.setattr(following, "MAX_ROW_BYTES", 2**20)
+        monkeypatch.setattr(following, "AT_ONCE", 10_000)
+        lines = "a,b,c\n0.1,0.2,0.3\n" + "1" * 2**21 + "\n0.1,0.2,0.3\n"
+        told = run("place", "m.outsample", "-", "--follow", input=lines)
+        first, bad, last = told.stdout.splitlines()[1:]
+        assert bad == "," * 6 and first == last != bad
+        assert told.stderr == "Error: line 3 is longer than 1 MB\n"
+        told = run("place", "m.outsample", "-", "--follow", input="\n" + "1" * 2**21, code=3)
+        assert told.stderr == "Error: standard input: line 2 is longer than 1 MB\n"
+
     def test_nothing_comes(self, folder):
         assert run("place", "m.outsample", "-", "--follow", input="\n\n").stdout == ""
 
@@ -430,6 +454,14 @@ def test_what_is_wrong_is_one_sentence_with_a_code(folder, words, code, message)
     assert message in result.stderr.splitlines()[-1]
     assert result.stderr.splitlines()[-1].startswith("Error: ")
     assert not list(folder.glob("*.partial*"))
+
+
+def test_advice_names_options_that_the_command_has(folder):
+    """`run` looks at the options in every message; these came from code that commands share."""
+    run("compare", "points.csv", code=2)
+    np.save("wide.npy", points(9)[:, [0, 1, 2, 0]])
+    run("report", "m.outsample", "wide.npy", "-o", "page.html", code=3)
+    run("place", "m.outsample", "wide.npy", code=3)
 
 
 def test_a_reader_that_has_seen_enough_is_no_failure(folder):

@@ -151,7 +151,7 @@ def test_a_parquet_file_is_whole_or_not_there(detector, tmp_path, monkeypatch):
     from pyarrow import parquet
 
     def broken(table, where):
-        where.write_bytes(b"half")
+        where.write(b"half")
         raise OSError("disk full")
 
     monkeypatch.setattr(parquet, "write_table", broken)

@@ -380,7 +380,7 @@ def test_where_nothing_can_be_written_the_error_is_the_systems(extension, tmp_pa
         outsample.save(extension, tmp_path)
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe")
-        with pytest.raises(OSError, match="no plain file"):
+        with pytest.raises(OSError, match="not a regular file"):
             outsample.save(extension, tmp_path / "pipe")
         assert not (tmp_path / "pipe").is_file()
 
@@ -393,12 +393,11 @@ def test_a_process_killed_while_saving_leaves_the_old_file(extension, path):
 import os, signal, sys
 import numpy as np, outsample
 from outsample.files import layout
-from outsample.files.appearing import appearing
 model = outsample.load({str(path)!r})
 # The first chunk of the arrays is written, and nothing after it.
 layout.CHUNK_BYTES = 64
 written = []
-real = layout.appearing
+real = layout.atomic_write
 class Dying:
     def __init__(self, stream): self.stream = stream
     def write(self, data):
@@ -408,7 +407,7 @@ from contextlib import contextmanager
 @contextmanager
 def dying(path):
     with real(path) as stream: yield Dying(stream)
-layout.appearing = dying
+layout.atomic_write = dying
 outsample.save(model, {str(path)!r})
 """
     done = subprocess.run([sys.executable, "-c", program], env=os.environ, capture_output=True)
@@ -416,6 +415,8 @@ outsample.save(model, {str(path)!r})
     assert path.read_bytes() == before
     assert outsample.load(path).n_neighbors_ == 5
     assert len(list(path.parent.glob(".model*.tmp"))) == 1  # what a kill leaves is no model
+    outsample.save(extension, path)  # and the next save removes it
+    assert os.listdir(path.parent) == [path.name]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links and permissions are posix")

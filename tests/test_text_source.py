@@ -91,6 +91,10 @@ def test_cells_mean_the_same_to_both_parsers(tmp_path, parser, cell):
         ("x,1,2", "line 3 has 3 columns, but others have 4"),
         ("x,1,2,3,4", "line 3 has 5 columns, but others have 4"),
         ("x,1,2,0x10", "'0x10' is no number"),
+        ("x,1,2,2024_01", "'2024_01' is no number"),
+        ("x,1,2,1_0.5", "'1_0.5' is no number"),
+        ("x,1,2,\uff11\uff12", "'\uff11\uff12' is no number"),
+        ("x,1,2,\u0661", "'\u0661' is no number"),
     ],
 )
 def test_faults_are_told_in_place_or_left_empty(tmp_path, parser, row, words):
@@ -117,7 +121,7 @@ def test_files_that_are_no_text(tmp_path, parser):
 
 def test_a_quotation_mark_without_partner_ends_in_words(tmp_path, monkeypatch):
     monkeypatch.setattr(text_source, "BLOCK", 100)
-    monkeypatch.setattr(text_source, "LONGEST_ROW", 1000)
+    monkeypatch.setattr(text_source, "MAX_ROW_BYTES", 1000)
     (tmp_path / "a.csv").write_text('id,x\n5" pipe,1\n' + "a,1\n" * 1000)
     with pytest.raises(CellError, match=r"row from line 2 on has no end.*quotation mark"):
         read(open_table(tmp_path / "a.csv"), [1])
@@ -139,10 +143,62 @@ def test_the_delimiter_can_be_given(tmp_path):
         (["007", "8"], ["007", "8"]),
         (["a", "1"], ["a", "1"]),
         (["99999999999999999999"], ["99999999999999999999"]),
+        (["2024_01", "2024_02"], ["2024_01", "2024_02"]),
+        (["\uff11", "\uff12"], ["\uff11", "\uff12"]),
+        (["1", "nan"], [1.0, np.nan]),
     ],
 )
 def test_text_becomes_numbers_only_where_it_loses_nothing(cells, values):
-    assert typed(np.array(cells, dtype=object)).tolist() == values
+    np.testing.assert_array_equal(typed(np.array(cells, dtype=object)), values)
+
+
+@pytest.mark.parametrize("cell", ["True", "true", "TRUE", " False ", '"false"'])
+def test_booleans_are_numbers_in_text_as_in_parquet(tmp_path, parser, cell):
+    (tmp_path / "a.csv").write_text(f"x,y\n1,{cell}\n2,3\n")
+    numbers = read(open_table(tmp_path / "a.csv"), [0, 1], [])[0]
+    assert numbers.tolist() == [[1, float("rue" in cell.lower())], [2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("1_1,1_2", ["1_1", "1_2"]),
+        ("inf,sup", ["inf", "sup"]),
+        ("\uff11,\uff12", ["\uff11", "\uff12"]),
+        ("true,name", ["true", "name"]),
+        ("1,2", None),
+        ("nan,inf", None),
+        ("true,false", None),
+        ("1_1,2", None),
+    ],
+)
+def test_a_heading_is_words_without_any_number(tmp_path, line, names):
+    (tmp_path / "a.csv").write_text(f"{line}\n3,4\n", encoding="utf-8")
+    source = open_table(tmp_path / "a.csv")
+    assert source.has_names == (names is not None)
+    assert names is None or source.names == names
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_long_cell_is_a_cell(tmp_path, parser, broken):
+    """pyarrow has no limit; Python's reader, which takes over for a bad cell, has 131,072."""
+    text = "a" * 200_000
+    (tmp_path / "a.csv").write_text(f"id,x\n{text},1\nb,{'no' if broken else 2}\n")
+    numbers, texts, _ = read(open_table(tmp_path / "a.csv"), [1], lenient=True)
+    assert texts == [text, "b"] and numbers[0, 0] == 1
+    (tmp_path / "b.csv").write_text(f"id,{text}\nb,1\n")
+    assert open_table(tmp_path / "b.csv").names == ["id", text]
+
+
+def test_a_line_without_end_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_source, "BLOCK", 100)
+    monkeypatch.setattr(text_source, "MAX_ROW_BYTES", 1000)
+    (tmp_path / "first.csv").write_text("\n" + "1," * 2000)
+    (tmp_path / "second.csv").write_text("a,b\n" + "1," * 2000)
+    with pytest.raises(CellError, match=r"first.csv: the row from line 2 on has no end"):
+        open_table(tmp_path / "first.csv")
+    with pytest.raises(CellError, match=r"second.csv: the row from line 2 on has no end"):
+        read(open_table(tmp_path / "second.csv"), [1], [])
 
 
 def test_a_position_starts_at_the_beginning():

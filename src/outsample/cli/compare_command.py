@@ -12,14 +12,15 @@ import click
 from outsample.cli import options
 from outsample.cli.exit_codes import plain_errors, reading
 from outsample.cli.showing import show, show_json
+from outsample.files.atomic import check_target
 
 
 @click.command(
     short_help="Which extension is best on your own map?",
     epilog=options.example("outsample compare points.csv map.csv --out comparison"),
 )
-@click.argument("points", type=click.Path())
-@click.argument("map_", metavar="[MAP]", required=False, type=click.Path())
+@click.argument("points", type=options.InputFile())
+@click.argument("map_", metavar="[MAP]", required=False, type=options.InputFile())
 @click.option("--out", type=click.Path(file_okay=False), help="Folder for JSON, CSV and a page.")
 @click.option(
     "--splits", type=click.IntRange(1), default=3, show_default=True, help="Random splits."
@@ -44,6 +45,7 @@ def compare(
     from outsample.cli.training_data import Choice, read_training
     from outsample.comparison.compare import compare as measure_all
     from outsample.report.comparison_page import (
+        FILES,
         Compared,
         comparison_record,
         comparison_table,
@@ -54,11 +56,13 @@ def compare(
 
     with plain_errors():
         with reading():
-            data = read_training(points, map_, Choice(**given, embed=None))
+            data = read_training(points, map_, Choice(**given))
         X, Y = data.X, data.Y
         assert Y is not None
         if out is not None:
             check_writable(out)
+            for name in FILES:
+                check_target(Path(out) / name)
         with shown_progress(silent=as_json) as progress:
             done = count(1)
             progress(0.0, "comparing")

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from outsample.cli.lab_commands import LAB_COMMANDS, lab_command
+from outsample.files.atomic import protected_inputs
 
 FAILED, BAD_USE, BAD_DATA, BAD_MODEL, INTERRUPTED = 1, 2, 3, 4, 130
 EXIT_CODES = """\b
@@ -27,7 +28,7 @@ Exit codes:
 # Kinds of ValueError that are no bad data, by name: nothing is imported to tell them.
 OTHER_CODES = {
     "ModelFileError": BAD_MODEL,
-    "UnfinishedError": BAD_USE,
+    "OutputError": BAD_USE,
     "UnknownNameError": BAD_USE,
 }
 
@@ -70,7 +71,8 @@ class Commands(click.Group):
         formed = warnings.formatwarning
         warnings.formatwarning = _one_line
         try:
-            return super().invoke(ctx)
+            with protected_inputs():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             raise click.exceptions.Exit(INTERRUPTED) from None

@@ -11,6 +11,7 @@ import click
 from outsample.cli import options
 from outsample.cli.exit_codes import plain_errors, reading
 from outsample.cli.showing import show_json, waiting
+from outsample.files.atomic import check_target
 
 if TYPE_CHECKING:
     from outsample.cli.training_data import TrainingData
@@ -63,8 +64,8 @@ def _parameters(command: Any) -> Any:
         "outsample fit points.csv --embed tsne -o model.outsample",
     ),
 )
-@click.argument("points", type=click.Path())
-@click.argument("map_", metavar="[MAP]", required=False, type=click.Path())
+@click.argument("points", type=options.InputFile())
+@click.argument("map_", metavar="[MAP]", required=False, type=options.InputFile())
 @click.option(
     "-o", "--out", required=True, type=click.Path(dir_okay=False), help="Model file to write."
 )
@@ -105,9 +106,10 @@ def fit(points: str, map_: str | None, out: str, as_json: bool, **given: Any) ->
         from outsample.cli.training_data import Choice, read_training
         from outsample.files.model_file import save
 
-        _check_writable(out)
+        check_target(out)  # now, not after a long fit
         begin = perf_counter()
-        choice = Choice(**{name: given[name] for name in Choice._fields})
+        named = {name: given[name] for name in Choice._fields if name in given}
+        choice = Choice(**named, can_embed=True)
         with reading():
             data = read_training(points, map_, choice)
         if data.Y is None:
@@ -169,12 +171,3 @@ def _sentences(told: dict[str, Any]) -> str:
         f"Leave-one-out error: {told['loo_error']:.2%} of the size of the map.\n"
         f"Wrote {told['model']} ({in_bytes(told['file_bytes'])})"
     )
-
-
-def _check_writable(out: str) -> None:
-    """Refuse at once what could not be written after a long fit."""
-    folder = os.path.dirname(os.path.abspath(out))
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(2, "no such folder", folder)
-    if not os.access(folder, os.W_OK):
-        raise PermissionError(13, "Permission denied", folder)

@@ -11,10 +11,19 @@ import numpy as np
 
 from outsample.cli.exit_codes import BAD_DATA, Failure
 from outsample.cli.models import Opened
+from outsample.cli.options import COLUMNS_HINT
 from outsample.files.batch_placing import BatchPlacing
 from outsample.files.matching import Matched, check_apart, match_features
+from outsample.files.source import CellError
 from outsample.files.table_writer import JsonWriter, TextWriter, write_all
-from outsample.files.text_format import TextFormat, number, split_line, text_format
+from outsample.files.text_format import (
+    MAX_ROW_BYTES,
+    TextFormat,
+    feature_value,
+    quoted,
+    split_line,
+    text_format,
+)
 
 AT_ONCE = 2**16
 
@@ -32,8 +41,8 @@ def follow(opened: Opened, placing: BatchPlacing, given: dict[str, Any]) -> None
     for first, lines in _arriving(sys.stdin.buffer):
         used = 0
         if heading is None:
-            blank = next(at for at, line in enumerate(lines) if line.strip())
-            heading = _Heading(lines[blank], opened, given)
+            blank = next(at for at, line in enumerate(lines) if line is None or line.strip())
+            heading = _Heading(lines[blank], first + blank, opened, given)
             used = blank + heading.format.heading
             check_apart(heading.carried, placing.names)
             write_all(out, writer.begin(dict.fromkeys([*heading.carried, *placing.names], ())))
@@ -44,39 +53,48 @@ def follow(opened: Opened, placing: BatchPlacing, given: dict[str, Any]) -> None
 class _Heading:
     """What the first line says, and where in a line the features are."""
 
-    def __init__(self, line: str, opened: Opened, given: dict[str, Any]) -> None:
+    def __init__(
+        self, line: str | None, line_number: int, opened: Opened, given: dict[str, Any]
+    ) -> None:
         self.path = "standard input"
-        self.format: TextFormat = text_format(line, given["delimiter"])
+        try:
+            self.format: TextFormat = text_format(_checked(line), given["delimiter"])
+        except CellError as error:
+            raise CellError(f"{self.path}: line {line_number} {error}") from None
         self.names, self.has_names = self.format.names, self.format.heading
         self.matched: Matched = match_features(
             self, opened.feature_names, opened.info.n_features, columns=given["columns"],
-            carried=given["ids"], carried_if_there=list(opened.columns),
+            carried=given["ids"], carried_if_there=list(opened.columns), hint=COLUMNS_HINT,
         )  # fmt: skip
         self.carried = [self.names[at] for at in self.matched.carried]
 
-    def cells(self, line: str) -> tuple[list[float], list[str], str]:
+    def cells(self, line: str | None) -> tuple[list[float], list[str], str]:
         """Numbers of a line, what is carried, and what is wrong with it."""
-        cells = split_line(line, self.format.delimiter)
-        if len(cells) != len(self.names):
-            fault = f"has {len(cells)} columns, but others have {len(self.names)}"
-            return [np.nan] * len(self.matched.features), [""] * len(self.carried), fault
-        values = [number(cells[at]) for at in self.matched.features]
         fault = ""
+        try:
+            cells = split_line(_checked(line), self.format.delimiter)
+            if len(cells) != len(self.names):
+                fault = f"has {len(cells)} columns, but others have {len(self.names)}"
+        except CellError as error:
+            fault = str(error)
+        if fault:
+            return [np.nan] * len(self.matched.features), [""] * len(self.carried), fault
+        values = [feature_value(cells[at]) for at in self.matched.features]
         for at, value in zip(self.matched.features, values, strict=True):
             if value is None or not np.isfinite(value):
-                fault = f"column {self.names[at]!r}: {cells[at].strip()!r} is no finite number"
+                fault = f"column {self.names[at]!r}: {quoted(cells[at])} is no finite number"
                 break
         numbers = [np.nan if value is None else value for value in values]
         return numbers, [cells[at] for at in self.matched.carried], fault
 
 
 def _answer(
-    heading: _Heading, lines: list[str], first: int, placing: BatchPlacing, writer: Any, out: Any,
-    *, stop: bool,
+    heading: _Heading, lines: list[str | None], first: int, placing: BatchPlacing, writer: Any,
+    out: Any, *, stop: bool,
 ) -> None:  # fmt: skip
     rows, fault = [], ""
     for at, line in enumerate(lines, start=first):
-        if not line.strip():
+        if line is not None and not line.strip():
             continue
         numbers, carried, wrong = heading.cells(line)
         if wrong:
@@ -97,18 +115,37 @@ def _answer(
         raise Failure(fault, BAD_DATA)
 
 
-def _arriving(stream: Any) -> Iterator[tuple[int, list[str]]]:
-    """Lines as they come, with the number of the first; the last may lack its end."""
+def _checked(line: str | None) -> str:
+    if line is None:
+        raise CellError(f"is longer than {MAX_ROW_BYTES >> 20} MB")
+    return line
+
+
+def _arriving(stream: Any) -> Iterator[tuple[int, list[str | None]]]:
+    """Lines as they come, with the number of the first; the last may lack its end.
+
+    A line that is too long is None: what is beyond the limit is read, but not kept.
+    """
     read = getattr(stream, "read1", stream.read)
-    rest, line = b"", 1
+    pending, first = bytearray(), 1
     while True:
         more = read(AT_ONCE)
-        *whole, rest = (rest + more).split(b"\n")
-        if not more and rest:
-            whole, rest = [rest], b""
-        if any(part.strip() for part in whole):
-            encoding = "utf-8-sig" if line == 1 else "utf-8"
-            yield line, [part.decode(encoding, "replace") for part in whole]
-        line += len(whole)
+        *ends, begin = more.split(b"\n")
+        lines: list[str | None] = []
+        for end in ends:
+            lines.append(_line(pending, end, first + len(lines)))
+            pending.clear()
+        pending += begin[: MAX_ROW_BYTES + 1 - len(pending)]
+        if not more and pending:
+            lines.append(_line(pending, b"", first))
+        if any(line is None or line.strip() for line in lines):
+            yield first, lines
+        first += len(lines)
         if not more:
             return
+
+
+def _line(begin: bytearray, end: bytes, number: int) -> str | None:
+    if len(begin) + len(end) > MAX_ROW_BYTES:
+        return None
+    return (begin + end).decode("utf-8-sig" if number == 1 else "utf-8", "replace")

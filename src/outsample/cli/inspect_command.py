@@ -15,7 +15,7 @@ from outsample.cli.showing import in_bytes, show_json, show_pairs
     short_help="Show what a model file holds.",
     epilog=options.example("outsample inspect model.outsample --json"),
 )
-@click.argument("model", type=click.Path())
+@click.argument("model", type=options.InputFile())
 @options.as_json()
 def inspect(model: str, as_json: bool) -> None:
     """Show what is in the file MODEL: points, features, map, columns, parameters.

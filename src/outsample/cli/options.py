@@ -7,6 +7,10 @@ from typing import Any
 
 import click
 
+from outsample.files.atomic import protect_input
+
+STANDARD_INPUT = 0
+COLUMNS_HINT = "; choose them with --columns, and carry with --id"
 Decorator = Callable[..., Any]
 
 
@@ -25,7 +29,7 @@ def data_option(what: str, instead: str = "") -> Decorator:
 
 def again(words: str) -> Decorator:
     """Return the option that draws again from the file of an earlier run."""
-    file = click.Path(exists=True, dir_okay=False)
+    file = InputFile(exists=True, dir_okay=False)
     return click.option("--from", "results_file", type=file, help=f"{words} of an earlier run.")
 
 
@@ -79,6 +83,15 @@ def table_options(command: Any) -> Any:
     for option in reversed(added):
         command = option(command)
     return command
+
+
+class InputFile(click.Path):
+    """A file that the command reads, and so may not write to; - is the standard input."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Protect the file."""
+        protect_input(STANDARD_INPUT if value == "-" else value)
+        return super().convert(value, param, ctx)
 
 
 class Names(click.ParamType):

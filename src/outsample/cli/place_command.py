@@ -12,6 +12,9 @@ import click
 from outsample.cli import options
 from outsample.cli.exit_codes import BAD_USE, INTERRUPTED, Failure, plain_errors, reading
 from outsample.cli.showing import note, row_progress, show_json
+from outsample.files.atomic import check_target, is_input
+
+STANDARD_OUTPUT = 1
 
 
 @click.command(
@@ -21,8 +24,8 @@ from outsample.cli.showing import note, row_progress, show_json
         "tail -f rows.csv | outsample place model.outsample - --follow",
     ),
 )
-@click.argument("model", type=click.Path())
-@click.argument("new", type=click.Path())
+@click.argument("model", type=options.InputFile())
+@click.argument("new", type=options.InputFile())
 @click.option(
     "-o", "--out", default="-", show_default=True, type=click.Path(dir_okay=False),
     help="File to write; - is the standard output, as text.",
@@ -87,6 +90,7 @@ def _place_table(model: str, new: str, opened: Any, placing: Any, given: dict[st
     matched = match_features(
         source, opened.feature_names, opened.info.n_features, columns=given["columns"],
         carried=given["ids"], carried_if_there=list(dict.fromkeys(known)),
+        hint=options.COLUMNS_HINT,
     )  # fmt: skip
     check_apart([source.names[at] for at in matched.carried], placing.names)
     if matched.unused:
@@ -131,18 +135,19 @@ def _into_file(run: Any, model: str, new: str, given: dict[str, Any], tell: Any)
     if going_on:
         note(f"going on after {partial.position.row} rows")
     try:
-        return int(run_into_file(run, partial, tell))
+        return int(run_into_file(run, partial, given["out"], tell))
     except BaseException as error:
-        rows = partial.position.row
-        partial.close()
-        if new == "-" or not rows:
+        if new == "-":  # what came through a pipe cannot be read again
             partial.remove()
-        elif isinstance(error, KeyboardInterrupt):
+            raise
+        partial.close()
+        rows = partial.position.row
+        if rows and isinstance(error, KeyboardInterrupt):
             click.echo(
                 f"Interrupted after {rows} rows; the same command with --resume goes on.", err=True
             )
             raise click.exceptions.Exit(INTERRUPTED) from None
-        elif isinstance(error, CellError):
+        if rows and isinstance(error, CellError):
             raise CellError(
                 f"{error}; the {rows} rows before are kept: go on with --resume --bad-rows empty"
             ) from None
@@ -159,6 +164,8 @@ def _check_use(new: str, given: dict[str, Any]) -> None:
         raise Failure("--resume and --restart exclude one another", BAD_USE)
     if given["as_json"] and given["out"] == "-" and not given["follow"]:
         raise Failure("--json tells about the run: name a file for the rows with -o", BAD_USE)
+    if given["out"] == "-" and is_input(STANDARD_OUTPUT):
+        raise Failure("the standard output is an input of this command", BAD_USE)
     if given["out"] != "-":
         from outsample.files.output import writer_for
         from outsample.files.tables import ending
@@ -169,3 +176,4 @@ def _check_use(new: str, given: dict[str, Any]) -> None:
             writer_for(given["out"])
         except ValueError as error:
             raise Failure(str(error), BAD_USE) from error
+        check_target(given["out"])

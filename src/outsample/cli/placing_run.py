@@ -10,7 +10,7 @@ import numpy as np
 
 from outsample.files.batch_placing import BatchPlacing
 from outsample.files.matching import Matched
-from outsample.files.output import completed, writer_for
+from outsample.files.output import complete, writer_for
 from outsample.files.partial import PartialFile
 from outsample.files.source import Position, Source
 from outsample.files.table_writer import Columns, TextWriter, write_all
@@ -46,9 +46,9 @@ class Run(NamedTuple):
         return carried | self.placing.empty()
 
 
-def run_into_file(run: Run, partial: PartialFile, tell: Tell) -> int:
-    """Write into a partial file, and make the whole one of it; return the number of rows."""
-    writer = writer_for(str(partial.out), run.delimiter)
+def run_into_file(run: Run, partial: PartialFile, out: str, tell: Tell) -> int:
+    """Write into a partial file, and make the file ``out`` of it; return the number of rows."""
+    writer = writer_for(out, run.delimiter)
     begun = partial.n_bytes > 0
     written = False
     for columns, end in run.chunks(partial.position):
@@ -62,13 +62,9 @@ def run_into_file(run: Run, partial: PartialFile, tell: Tell) -> int:
     if not written and not begun:
         partial.append(writer.begin(run.empty()))
     partial.append(writer.end())
-    partial.sync()
-    made = completed(
-        partial.path, str(partial.out), partial.position.row,
-        cells=run.source.path, map_names=run.placing.map_names,
-    )  # fmt: skip
-    partial.finish(made)
-    return partial.position.row
+    n_rows = partial.position.row
+    complete(partial, out, run.source.path, run.placing.map_names)
+    return n_rows
 
 
 def run_into_pipe(run: Run, tell: Tell) -> int:

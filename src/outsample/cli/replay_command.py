@@ -20,7 +20,7 @@ from outsample.cli.showing import row_progress, show_json
         "outsample replay sensors.csv --time taken_at --speed 60",
     ),
 )
-@click.argument("file", required=False, type=click.Path())
+@click.argument("file", required=False, type=options.InputFile())
 @click.option("--url", default="http://127.0.0.1:8000", show_default=True, help="The service.")
 @click.option("--time", "time_column", metavar="COLUMN", help="Column of FILE with the times.")
 @click.option(

@@ -12,14 +12,15 @@ import click
 from outsample.cli import options
 from outsample.cli.exit_codes import BAD_DATA, Failure, plain_errors, reading
 from outsample.cli.showing import note, waiting
+from outsample.files.atomic import check_target
 
 
 @click.command(
     short_help="Write a page that shows the map and what was placed.",
     epilog=options.example("outsample report model.outsample placed.csv -o page.html"),
 )
-@click.argument("model", type=click.Path())
-@click.argument("placed", metavar="[PLACED]", required=False, type=click.Path())
+@click.argument("model", type=options.InputFile())
+@click.argument("placed", metavar="[PLACED]", required=False, type=options.InputFile())
 @click.option(
     "-o", "--out", type=click.Path(dir_okay=False),
     help="Page to write; by default the name of the model with .html.",
@@ -38,13 +39,17 @@ def report(
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         from outsample.cli.models import open_model
         from outsample.report.map_page import write_map_page
+        from outsample.report.page import check_writable
 
+        page = out or str(Path(model).with_suffix(".html"))
         with reading():
             opened = open_model(model)
+        check_writable(Path(page).absolute().parent)
+        check_target(page)
+        with reading():
             points = None if placed is None else _points(placed, delimiter, opened)
         if points is not None:
             points = _with_places(points, opened.map_names)
-        page = out or str(Path(model).with_suffix(".html"))
         with waiting("drawing", silent=False):
             write_map_page(
                 page, opened.model, map_names=opened.map_names, columns=opened.columns,

@@ -15,7 +15,7 @@ from outsample.cli.exit_codes import BAD_USE, Failure, plain_errors, reading
     short_help="Serve a model on the web.",
     epilog=options.example("outsample serve model.outsample --port 8000"),
 )
-@click.argument("model", type=click.Path())
+@click.argument("model", type=options.InputFile())
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
 @click.option(
     "--port", default=8000, show_default=True, type=click.IntRange(0, 65535),

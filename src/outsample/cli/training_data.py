@@ -10,7 +10,7 @@ import numpy as np
 from outsample.cli.exit_codes import BAD_USE, Failure
 from outsample.cli.showing import note
 from outsample.files.array_source import npz_names
-from outsample.files.arrow_source import STREAM_BEGINS, ArrowSource
+from outsample.files.arrow_source import STREAM_BEGINS, UNNAMED_INDEX, ArrowSource
 from outsample.files.batch_placing import EXPLAINED, NUMBERS
 from outsample.files.matching import ColumnError, choose_features, find_columns
 from outsample.files.source import CellError, Source
@@ -39,7 +39,8 @@ class Choice(NamedTuple):
     delimiter: str | None
     use_rep: str | None
     basis: str | None
-    embed: str | None
+    embed: str | None = None
+    can_embed: bool = False
 
 
 def read_training(points: str, map_: str | None, choice: Choice) -> TrainingData:
@@ -55,7 +56,7 @@ def read_training(points: str, map_: str | None, choice: Choice) -> TrainingData
     numbers, carried = _read(source, [*features, *images], find_columns(source, ids), hint="--id")
     X = numbers[:, : len(features)]
     names = [source.names[at] for at in features] if source.has_names else None
-    _note_labels(names or [], choice)
+    _note_labels(source, names or [], choice)
     Y, map_names = None, inside
     if choice.embed is None and inside:
         Y = numbers[:, len(features) :]
@@ -90,9 +91,10 @@ def _map_inside(
         return choice.map_columns
     if ending(points) == ".h5ad" or (ending(points) == ".npz" and "Y" in npz_names(points)):
         return []
+    embed = ", or let --embed make one" if choice.can_embed else ""
     raise Failure(
-        "MAP is missing: give its file, name its columns in POINTS with --map-columns, or let "
-        "--embed make one; an .npz file may hold both as X and Y",
+        "MAP is missing: give its file, or name its columns in POINTS with --map-columns"
+        f"{embed}; an .npz file may hold both as X and Y",
         BAD_USE,
     )
 
@@ -145,8 +147,11 @@ def _read(
     return numbers, kept
 
 
-def _note_labels(names: list[str], choice: Choice) -> None:
+def _note_labels(source: Source, names: list[str], choice: Choice) -> None:
     if choice.columns is None:
+        for name in getattr(source, "index_names", ()):
+            if name not in choice.ids and not UNNAMED_INDEX.fullmatch(name):
+                note(f"column {name!r} is the index of a pandas frame, and not taken for a feature")
         for name in names:
             if name.lower() in LABELS:
                 note(f"column {name!r} is taken for a feature; --id {name} carries it instead")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from outsample.files.arrow_source import pandas_index
 from outsample.files.batch_placing import BatchPlacing
 from outsample.files.matching import ColumnError, check_apart, listed
 from outsample.files.model_file import describe, load
@@ -61,7 +62,8 @@ class BatchAnswers:
     def _points(self, table: Any) -> np.ndarray:
         names = self.features
         if names is None:
-            names = [name for name in table.names if name not in self.keep]
+            others = {*self.keep, *table.index_names}
+            names = [name for name in table.names if name not in others]
         missing = [name for name in [*names, *self.keep] if name not in table.names]
         if missing:
             raise ColumnError(f"no column {listed(missing)}; there are {listed(table.names)}")
@@ -147,6 +149,8 @@ def _map_columns(model: Any) -> int:
 class _Dict:
     """A dict of arrays, as Ray's batches in the format "numpy"."""
 
+    index_names: Sequence[str] = ()
+
     def __init__(self, batch: Any) -> None:
         self.batch, self.names = batch, list(batch)
 
@@ -198,6 +202,7 @@ class _Polars(_Pandas):
 class _Arrow(_Dict):
     def __init__(self, batch: Any) -> None:
         self.batch, self.names = batch, list(batch.schema.names)
+        self.index_names = pandas_index(batch.schema)
 
     def column(self, name: str) -> Any:
         return self.batch.column(name)

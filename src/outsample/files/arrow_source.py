@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from outsample.files.source import CellError, Position, Rows, chunk_rows
 PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".feather", ".ipc", ".arrows")
 STREAM_BEGINS, PARQUET_BEGINS = b"\xff\xff\xff\xff", b"PAR1"
+UNNAMED_INDEX = re.compile(r"__index_level_\d+__")  # how pandas stores an index without a name
 
 
 class ArrowSource:
@@ -24,6 +26,7 @@ class ArrowSource:
             self._batches = _opened(path, stream)
             self._schema = self._batches.schema
         self.names = list(self._schema.names)
+        self.index_names = pandas_index(self._schema)
         self.has_names = True
         self.size: int | None = self._batches.n_rows
 
@@ -58,6 +61,14 @@ class ArrowSource:
             if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
                 name = self.names[at]
                 raise CellError(f"{self.path}: column {name!r} holds {kind}, not numbers", at)
+
+
+def pandas_index(schema: Any) -> list[str]:
+    """Return the columns of an Arrow schema that hold the index of a pandas frame."""
+    index: list[Any] = []
+    with suppress(ValueError, KeyError, TypeError):  # metadata that pandas did not write
+        index = list(schema.pandas_metadata["index_columns"])
+    return [name for name in schema.names if name in index or UNNAMED_INDEX.fullmatch(name)]
 
 
 class _Parquet:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from outsample._validation import check_number
 from outsample.estimators.surroundings import Known, nearest_rows
+from outsample.files.atomic import atomic_write
 from outsample.placed_frame import FRAME_COLUMNS, map_names_for, placed_columns
 
 SOURCE, NEIGHBORS = "source", "neighbors"
@@ -126,15 +126,11 @@ def write_parquet(path: str | os.PathLike[str], model: Any, X: Any = None, **opt
     >>> with TemporaryDirectory() as folder:
     ...     write_parquet(folder + "/map.parquet", PCAExtension().fit(X, X[:, :2]))
     """
-    table, path = map_table(model, X, **options), Path(path)
+    table = map_table(model, X, **options)
     from pyarrow import parquet
 
-    half = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        parquet.write_table(table, half)
-        os.replace(half, path)
-    finally:
-        half.unlink(missing_ok=True)
+    with atomic_write(path) as stream:
+        parquet.write_table(table, stream)
 
 
 def _arrow() -> Any:

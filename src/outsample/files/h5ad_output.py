@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -16,17 +15,21 @@ TEXTS = {"encoding-type": "string-array", "encoding-version": "0.2.0"}
 
 
 def write_cells(
-    cells: str | os.PathLike[str], made: Path, coordinates: dict[str, Any], numbers: dict[str, Any]
+    cells: str | os.PathLike[str],
+    stream: BinaryIO,
+    coordinates: dict[str, Any],
+    numbers: dict[str, Any],
 ) -> None:
-    """Copy an ``.h5ad`` file and add coordinates to ``obsm``, numbers and texts to ``obs``.
+    """Copy an ``.h5ad`` file, with coordinates in ``obsm`` and numbers and texts in ``obs``.
 
     Coordinates named ``umap_1``, ``umap_2`` become ``obsm["X_umap"]``; the columns of obs are named
     ``outsample_error_bar`` and so on.
     """
     import h5py
 
-    shutil.copyfile(cells, made)
-    with h5py.File(made, "r+") as file:
+    with open(cells, "rb") as source:
+        shutil.copyfileobj(source, stream)
+    with h5py.File(stream, "r+") as file:
         obsm = file.require_group("obsm")
         table = np.column_stack(list(coordinates.values())) if coordinates else None
         if table is not None:

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from outsample.files.appearing import appearing
+from outsample.files.atomic import atomic_write
 
 DTYPES = {
     "F64": "<f8", "I64": "<i8", "U64": "<u8", "F32": "<f4", "I32": "<i4", "U32": "<u4",
@@ -110,7 +110,7 @@ def write(path: str, texts: dict[str, str], arrays: dict[str, np.ndarray], sums:
             f"{LARGEST_HEADER:,} can be written; keep fewer columns."
         )
     raw = raw.replace(_own(NO_DIGEST), _own(hashlib.sha256(raw).hexdigest()))
-    with appearing(path) as stream:
+    with atomic_write(path) as stream:
         stream.write(len(raw).to_bytes(8, "little") + raw)
         for name in names:
             data = memoryview(_raw(arrays[name]))

@@ -60,8 +60,12 @@ def match_features(
     columns: Sequence[str] | None = None,
     carried: Sequence[str] = (),
     carried_if_there: Sequence[str] = (),
+    hint: str = "",
 ) -> Matched:
-    """Find a model's features in a table: by name where both have names, else in their order."""
+    """Find a model's features in a table: by name where both have names, else in their order.
+
+    ``hint`` ends the error of a table with another number of columns: what to do about it.
+    """
     known = [name for name in carried_if_there if name in source.names and name not in carried]
     if columns is not None:
         known = [name for name in known if name not in columns]
@@ -78,10 +82,9 @@ def match_features(
     if columns is not None:
         features = find_columns(source, columns)
     if len(features) != n_features:
-        hint = "" if columns is not None else "; choose them with --columns, and carry with --id"
         raise ColumnError(
             f"{source.path}: has {len(features)} columns for the model's {n_features} features"
-            f"{hint}"
+            f"{hint if columns is None else ''}"
         )
     return _matched(source, features, kept)
 

@@ -264,8 +264,8 @@ def _check_version(path: str | os.PathLike[str], texts: dict[str, str]) -> None:
     if int(version) > VERSION:
         raise ModelFileError(
             f"{path}: was made by a newer outsample, version {maker[:40]} (format {version}); this "
-            f"is version {outsample.__version__}, which reads formats up to {VERSION}. Upgrade: "
-            "pip install --upgrade outsample"
+            f"is version {outsample.__version__}, which reads formats up to {VERSION}. Install "
+            "the newer version."
         )
 
 

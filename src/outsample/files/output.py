@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from outsample.files.arrow_source import PARQUET
+from outsample.files.atomic import atomic_write
 from outsample.files.batch_placing import EXPLAINED, NUMBERS
 from outsample.files.h5ad_output import write_cells
+from outsample.files.partial import PartialFile
 from outsample.files.table_writer import (
     ArrowWriter,
     GzipWriter,
@@ -43,34 +44,26 @@ def writer_for(path: str, delimiter: str | None = None) -> Writer:
     return writer
 
 
-def completed(
-    path: Path, out: str, n_rows: int, *, cells: str = "", map_names: Sequence[str] = ()
-) -> Path:
-    """Turn the bytes that a writer has written into the file they are to be; return its path.
+def complete(partial: PartialFile, out: str, cells: str, map_names: Sequence[str]) -> None:
+    """Make the output file of the bytes that a writer has written, and give it its name.
 
-    An ``.h5ad`` file is a copy of the one that was read, ``cells``, with the places in it.
+    An ``.h5ad`` file is a copy of the one that was read, ``cells``, with the coordinates in it.
     """
     kind = ending(out)
     if kind == ".npy":
-        with open(path, "r+b") as file:
+        with open(partial.path, "r+b") as file:
             (shape, _, _) = _npy_shape(file)
             file.seek(0)
-            file.write(npy_heading(n_rows, shape[1]))
-        return path
+            file.write(npy_heading(partial.position.row, shape[1]))
     if kind not in (*CONVERSIONS, ".h5ad"):
-        return path
-    made = path.with_name(path.name + ".made")
-    try:
+        partial.finish()
+        return
+    with atomic_write(partial.out) as stream:
         if kind == ".h5ad":
-            _to_cells(path, made, cells, map_names)
+            _to_cells(partial.path, stream, cells, map_names)
         else:
-            CONVERSIONS[kind](path, made)
-        with open(made, "rb") as file:
-            os.fsync(file.fileno())
-    except BaseException:
-        made.unlink(missing_ok=True)
-        raise
-    return made
+            CONVERSIONS[kind](partial.path, stream)
+    partial.remove()
 
 
 def _npy_shape(file: Any) -> Any:
@@ -78,11 +71,11 @@ def _npy_shape(file: Any) -> Any:
     return np.lib.format.read_array_header_1_0(file)
 
 
-def _to_parquet(path: Path, made: Path) -> None:
+def _to_parquet(path: Path, stream: BinaryIO) -> None:
     from pyarrow import OSFile, Table, ipc, parquet
 
     with OSFile(str(path)) as source, ipc.open_stream(source) as reader:
-        with parquet.ParquetWriter(made, reader.schema) as writer:
+        with parquet.ParquetWriter(stream, reader.schema) as writer:
             held, n = [], 0
             for batch in reader:
                 held.append(batch)
@@ -93,25 +86,24 @@ def _to_parquet(path: Path, made: Path) -> None:
             writer.write_table(Table.from_batches(held, reader.schema), row_group_size=GROUP)
 
 
-def _to_arrow_file(path: Path, made: Path) -> None:
+def _to_arrow_file(path: Path, stream: BinaryIO) -> None:
     from pyarrow import OSFile, ipc
 
     with OSFile(str(path)) as source, ipc.open_stream(source) as reader:
-        with ipc.new_file(str(made), reader.schema) as writer:
+        with ipc.new_file(stream, reader.schema) as writer:
             for batch in reader:
                 writer.write_batch(batch)
 
 
-def _to_cells(path: Path, made: Path, cells: str, map_names: Sequence[str]) -> None:
+def _to_cells(path: Path, stream: BinaryIO, cells: str, map_names: Sequence[str]) -> None:
     columns = _read_back(path)
     coordinates = {name: columns[name] for name in map_names}
     numbers = {name: columns[name] for name in (*NUMBERS, *EXPLAINED) if name in columns}
-    write_cells(cells, made, coordinates, numbers)
+    write_cells(cells, stream, coordinates, numbers)
 
 
-def _to_npz(path: Path, made: Path) -> None:
-    with open(made, "wb") as file:
-        np.savez(file, allow_pickle=False, **_read_back(path))
+def _to_npz(path: Path, stream: BinaryIO) -> None:
+    np.savez(stream, allow_pickle=False, **_read_back(path))
 
 
 def _read_back(path: Path) -> dict[str, np.ndarray]:
@@ -134,7 +126,7 @@ WRITERS: dict[str, Callable[[], Writer]] = {
     ".npz": TextWriter,
     ".h5ad": TextWriter,
 }
-CONVERSIONS: dict[str, Callable[[Path, Path], None]] = {
+CONVERSIONS: dict[str, Callable[[Path, BinaryIO], None]] = {
     **dict.fromkeys(PARQUET, _to_parquet),
     **dict.fromkeys((".arrow", ".feather", ".ipc"), _to_arrow_file),
     ".npz": _to_npz,

@@ -1,119 +1,149 @@
-"""An output file that appears only when it is complete, and whose making can be gone on with."""
+"""An output file that appears when it is complete, and whose interrupted run can be resumed."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Mapping
-from pathlib import Path
-from typing import IO, Any
+from contextlib import suppress
+from time import monotonic
+from typing import Any, BinaryIO
 
+from outsample.files.atomic import (
+    OutputError,
+    atomic_write,
+    check_target,
+    errors_of,
+    move_into_place,
+    open_locked,
+)
 from outsample.files.source import Position
 
-
-class UnfinishedError(ValueError):
-    """What an interrupted run left behind is in the way, or is of another task."""
+# Syncing after every chunk would take a third of the time of a run.
+SECONDS_BETWEEN_SYNCS = 1.0
 
 
 class PartialFile:
-    """``OUT.partial``, with a journal beside it of how much of the input is in it.
+    """``OUT.partial``, locked, with a journal of how much of the input is in it.
 
-    Both are removed by `finish`. After a crash the journal is never ahead of the bytes that were
-    written; what is written beyond it is cut off.
+    Both are removed by `finish`. The journal is written after the bytes it counts are on the disk;
+    bytes beyond it are cut off when a run is resumed.
 
     Parameters
     ----------
     out : str or path-like
-        The file that is to be.
+        The file to make; symbolic links are followed.
     task : mapping
-        What is done, in plain values; a run goes on only with the same task.
+        What is done, in plain values; a run can be resumed only with the same task.
     """
 
     def __init__(self, out: str | os.PathLike[str], task: Mapping[str, Any]) -> None:
-        self.out = Path(out)
+        self.out = check_target(out)
         self.path = self.out.with_name(self.out.name + ".partial")
         self.journal = self.out.with_name(self.out.name + ".partial.json")
         self.task = json.loads(json.dumps(task))
         self.position, self.n_bytes = Position(), 0
-        self._file: IO[bytes] | None = None
+        self._file: BinaryIO | None = None
+        # Position and size up to the last whole chunk, and as the journal has them.
+        self._whole = self._recorded = (self.position, 0)
+        self._synced_at = -SECONDS_BETWEEN_SYNCS
 
     def open(self, *, resume: bool = False, restart: bool = False) -> bool:
-        """Begin, or go on where the last run was interrupted; return whether it goes on."""
-        known = None if restart else self._read_journal()
-        if known is not None and not resume:
-            raise UnfinishedError(
-                f"{self.path} of an interrupted run has {known['row']} rows: go on with --resume, "
-                "or begin again with --restart"
-            )
-        if known is not None:
-            self._check_task(known["task"])
-            self.position = Position(known["row"], known["offset"], known["line"])
-            self.n_bytes = known["n_bytes"]
-        self._file = open(self.path, "r+b" if known is not None else "wb")
+        """Start, or resume an interrupted run; return whether it is resumed."""
+        self._file = open_locked(self.path, self.out, keep=True)
+        try:
+            record = None if restart else self._read_journal()
+            if record is not None and not resume:
+                raise OutputError(
+                    f"{self.path} of an interrupted run has {record['row']} rows: go on with "
+                    "--resume, or begin again with --restart"
+                )
+            if record is not None:
+                self._check_task(record["task"])
+                self.position = Position(record["row"], record["offset"], record["line"])
+                self.n_bytes = record["n_bytes"]
+        except BaseException:
+            self._file.close()
+            raise
+        self._whole = self._recorded = (self.position, self.n_bytes)
         self._file.truncate(self.n_bytes)
         self._file.seek(self.n_bytes)
-        return known is not None
+        return record is not None
 
     def append(self, data: bytes, position: Position | None = None) -> None:
-        """Write bytes; with a position, all that was read up to there is now in the file."""
+        """Write bytes; with a position, the input up to there is now in the file."""
         assert self._file is not None
-        try:
+        with errors_of(self.path):
             self._file.write(data)
             self._file.flush()
-        except OSError as error:  # of a full disk, which does not say what was written
-            raise OSError(error.errno, error.strerror, str(self.path)) from None
         self.n_bytes += len(data)
         if position is not None:
-            self.position = position
-            self._write_journal()
+            self.position, self._whole = position, (position, self.n_bytes)
+            if monotonic() - self._synced_at >= SECONDS_BETWEEN_SYNCS:
+                self._write_journal()
 
     def close(self) -> None:
-        """Leave the file as it is, to go on another time."""
+        """Keep the rows written so far, `position` is where they end; without any, keep nothing."""
+        if self._file is not None:
+            with suppress(OSError):  # a full disk keeps what the last journal has
+                if self._whole != self._recorded:
+                    self._write_journal()
+            self.position = self._recorded[0]
+            if not self.position.row:
+                self.remove()
+                return
+            self._file.close()
+            self._file = None
+
+    def finish(self) -> None:
+        """Give the complete file its name."""
+        assert self._file is not None
+        # A journal without a partial file would stop the next run; the reverse only repeats work.
+        self.journal.unlink(missing_ok=True)
+        with errors_of(self.out):
+            move_into_place(self._file, self.path, self.out)
+        self._file.close()
+        self._file = None
+
+    def remove(self) -> None:
+        """Leave nothing behind."""
+        self.journal.unlink(missing_ok=True)
+        self.path.unlink(missing_ok=True)
         if self._file is not None:
             self._file.close()
             self._file = None
 
-    def sync(self) -> None:
-        """Close after all bytes are on the disk."""
-        assert self._file is not None
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self.close()
-
-    def finish(self, made: Path | None = None) -> None:
-        """Give the complete file its name: this one, or another made from it."""
-        os.replace(made or self.path, self.out)
-        self.remove()
-
-    def remove(self) -> None:
-        """Leave nothing behind."""
-        self.close()
-        self.path.unlink(missing_ok=True)
-        self.journal.unlink(missing_ok=True)
-
     def _read_journal(self) -> dict[str, Any] | None:
+        n_bytes = os.path.getsize(self.path)
+        if n_bytes == 0:  # nothing was written, or this run has just made the file
+            return None
         try:
-            known = json.loads(self.journal.read_text(encoding="utf-8"))
-            if os.path.getsize(self.path) < known["n_bytes"]:
+            record = json.loads(self.journal.read_text(encoding="utf-8"))
+            if n_bytes < record["n_bytes"]:
                 raise ValueError
-            return dict(known)
+            return dict(record)
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError, UnicodeDecodeError):
-            raise UnfinishedError(
+            raise OutputError(
                 f"{self.journal} is damaged, or ahead of {self.path}: begin again with --restart"
             ) from None
 
-    def _check_task(self, known: Mapping[str, Any]) -> None:
-        other = [name for name in self.task if known.get(name) != self.task[name]]
+    def _check_task(self, recorded: Mapping[str, Any]) -> None:
+        other = [name for name in self.task if recorded.get(name) != self.task[name]]
         if other:
-            raise UnfinishedError(
+            raise OutputError(
                 f"{self.path} is of another run ({', '.join(other)} differ): begin again with "
                 "--restart"
             )
 
     def _write_journal(self) -> None:
-        written = {**self.position._asdict(), "n_bytes": self.n_bytes, "task": self.task}
-        new = self.journal.with_name(self.journal.name + ".new")
-        new.write_text(json.dumps(written), encoding="utf-8")
-        os.replace(new, self.journal)
+        """Sync the rows, then record them."""
+        assert self._file is not None
+        position, n_bytes = self._whole
+        record = {**position._asdict(), "n_bytes": n_bytes, "task": self.task}
+        with errors_of(self.path):
+            os.fsync(self._file.fileno())
+        with atomic_write(self.journal) as stream:
+            stream.write(json.dumps(record).encode())
+        self._recorded, self._synced_at = self._whole, monotonic()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from outsample.files.array_source import ArraySource, npy_source, npz_source
 from outsample.files.arrow_source import ARROW, PARQUET, ArrowSource
 from outsample.files.h5ad_source import H5adSource
 from outsample.files.source import CellError, Columns, Source
+from outsample.files.text_format import number
 from outsample.files.text_source import TextSource
 
 TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
@@ -76,9 +78,12 @@ def open_table(
 
 
 def feature_columns(source: Columns) -> list[int]:
-    """Columns that can be features: not those beside an array, nor pandas' row numbers."""
+    """Columns that can be features: not those beside an array, nor the index of a pandas frame."""
     if isinstance(source, ArraySource | H5adSource):
         return list(range(source.n_features))
+    if isinstance(source, ArrowSource):
+        names = enumerate(source.names)
+        return [at for at, name in names if name not in source.index_names]
     unnamed = source.has_names and len(source.names) > 1 and not source.names[0]
     return list(range(int(unnamed), len(source.names)))
 
@@ -127,7 +132,8 @@ def read_table(path: str | os.PathLike[str], array: str | None = None) -> np.nda
       semicolons, tabs or blanks. The first line may be a heading: it is one if it has words and no
       number at all, or if it counts 0, 1, 2, ... as pandas does. Under a heading whose first cell
       is empty, the first column is the row numbers pandas writes, and is left out;
-    - ``.parquet``, ``.arrow``, ``.feather``: numeric columns; needs pyarrow;
+    - ``.parquet``, ``.arrow``, ``.feather``: numeric columns, without the index of a pandas frame;
+      needs pyarrow;
     - ``.h5ad``: ``X`` or an entry of ``obsm``; needs h5py.
 
     Raises ValueError, saying where it is no table of numbers, or OSError if it cannot be read.
@@ -146,14 +152,14 @@ def typed(column: np.ndarray) -> np.ndarray:
         return np.ma.filled(column.astype(np.float64), np.nan)
     if column.dtype.kind in "fiub":
         return np.asarray(column)
-    cells: list[Any] = [str(cell) for cell in column.tolist()]
-    for kind in (int, float):
-        try:
-            values = [kind(cell) for cell in cells]
-        except ValueError:
-            continue
-        if kind is float or [str(value) for value in values] == cells:
-            codes = any(cell[:1] == "0" and cell[1:2].isdigit() for cell in cells)
-            array = np.array(values)
-            return np.array(cells) if codes or array.dtype.kind not in "fi" else array
-    return np.array(cells)
+    cells = [str(cell) for cell in column.tolist()]
+    values = [number(cell) for cell in cells]
+    codes = any(cell[:1] == "0" and cell[1:2].isdigit() for cell in cells)
+    if codes or None in values:
+        return np.array(cells)
+    with suppress(ValueError):  # a decimal point, or more than 64 bits
+        whole = [int(cell) for cell in cells]
+        if [str(value) for value in whole] == cells:
+            array = np.array(whole)
+            return array if array.dtype.kind == "i" else np.array(cells)
+    return np.array(values, dtype=np.float64)

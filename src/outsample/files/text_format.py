@@ -6,9 +6,19 @@ import csv
 import re
 from typing import NamedTuple
 
+from outsample.files.source import CellError
+
 DELIMITERS = (",", ";", "\t")
 # What stands in a cell without a value, and makes no heading.
 MISSING = ("", "na", "n/a", "<na>", "null", "none", "?", "-")
+
+# Words that are numbers to `float`; alone they make no heading, beside other words they are names.
+SPELLED_OUT = ("nan", "inf", "infinity", "+inf", "-inf", "+infinity", "-infinity")
+SHOWN_CHARACTERS = 60  # characters of a cell in an error message
+BOOLEANS = {"true": 1.0, "false": 0.0}
+# Longest cell and row. A row without end is most often a quotation mark without its partner.
+MAX_ROW_BYTES = 2**26
+csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))  # 131,072 characters by default
 
 # A cell between blanks: in quotation marks, which may be doubled or escaped inside, or a word.
 BETWEEN_BLANKS = re.compile(r'"((?:[^"\\]|\\.|"")*)"(?!\S)|(\S+)')
@@ -80,7 +90,10 @@ def split_line(line: str, delimiter: str | None) -> list[str]:
     line = line.strip("\r\n")
     if delimiter is None:
         return split_blanks(line)
-    return next(csv.reader([line], delimiter=delimiter), [])
+    try:
+        return next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error as error:
+        raise CellError(f"cannot be split into cells ({error})") from None
 
 
 def split_blanks(line: str) -> list[str]:
@@ -96,18 +109,57 @@ def split_blanks(line: str) -> list[str]:
 
 
 def is_heading(cells: list[str]) -> bool:
-    """Tell words, or pandas' count of columns, from a row of numbers with a cell missing."""
+    """Return whether a first line holds names, or pandas' count of columns, and not a row.
+
+    >>> is_heading(["1_1", "1_2"]), is_heading(["1", "x"]), is_heading(["nan", ""])
+    (True, False, False)
+    """
     names = cells[1:] if len(cells) > 1 and not cells[0].strip() else cells
     if len(cells) > 1 and names == [str(at) for at in range(len(names))]:
         return True
-    if any(number(cell) is not None for cell in cells):
+    words = [cell.strip().lower() for cell in cells]
+    if any(number(word) is not None and word not in SPELLED_OUT for word in words):
         return False
-    return any(cell.strip().lower() not in MISSING for cell in cells)
+    return any(word not in (*MISSING, *SPELLED_OUT, *BOOLEANS) for word in words)
 
 
 def number(cell: str) -> float | None:
-    """Value of a cell, or None if it is no number."""
+    """Return the value of a cell, or None if it is not a number.
+
+    >>> number(" 1.5e3 "), number("2024_01"), number("True")
+    (1500.0, None, None)
+    """
+    text = cell.strip()
     try:
-        return float(cell)
+        return float(text) if has_plain_digits(text) else None
     except ValueError:
         return None
+
+
+def has_plain_digits(text: str) -> bool:
+    """Return False where `float` reads what no table means: ``2024_01``, digits of other scripts.
+
+    >>> has_plain_digits("202401"), has_plain_digits("2024_01"), has_plain_digits("\uff11\uff12")
+    (True, False, False)
+    """
+    return text.isascii() and "_" not in text
+
+
+def feature_value(cell: str) -> float | None:
+    """Return the value of a cell as a feature: a number, or 1 and 0 for true and false.
+
+    >>> feature_value("True"), feature_value("false"), feature_value("yes")
+    (1.0, 0.0, None)
+    """
+    value = number(cell)
+    return BOOLEANS.get(cell.strip().lower()) if value is None else value
+
+
+def quoted(cell: str) -> str:
+    """Return a cell in quotation marks for an error message, cut if it is long.
+
+    >>> quoted(" two "), len(quoted("a" * 1000))
+    ("'two'", 65)
+    """
+    text = cell.strip()
+    return repr(text) if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]!r}..."

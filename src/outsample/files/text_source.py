@@ -13,16 +13,21 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
-from operator import itemgetter
 from typing import IO, Any
 
 import numpy as np
 
 from outsample.files.source import CellError, Position, Rows
-from outsample.files.text_format import number, split_blanks, text_format
+from outsample.files.text_format import (
+    MAX_ROW_BYTES,
+    feature_value,
+    has_plain_digits,
+    quoted,
+    split_blanks,
+    text_format,
+)
 
 BLOCK = 2**20
-LONGEST_ROW = 2**28
 SMALL = 2**16  # bytes that are read sooner than pyarrow is imported
 BOM = b"\xef\xbb\xbf"
 
@@ -41,7 +46,10 @@ class TextSource:
             self._start, first, self._rest = _first_line(opened, path)
             if stream is None:
                 opened.close()
-            self.format = text_format(first, delimiter)
+            try:
+                self.format = text_format(first, delimiter)
+            except CellError as error:
+                raise CellError(f"{path}: line {self._start.line + 1} {error}") from None
         if self.format.heading:
             rest = self._rest.partition(b"\n")[2]
             used = len(self._rest) - len(rest)
@@ -125,9 +133,9 @@ def _first_line(stream: Any, path: str) -> tuple[Position, str, bytes]:
             more = stream.read1(BLOCK) if hasattr(stream, "read1") else stream.read(BLOCK)
             if not more:
                 break
-            if len(rest) > LONGEST_ROW:
-                raise CellError(f"{path}: has no lines")
             rest += more
+            if len(rest) > MAX_ROW_BYTES:
+                raise _endless_row(path, begin.line)
     if b"\r" in line.rstrip(b"\r"):
         raise CellError(f"{path}: its lines end by a carriage return alone; convert them")
     return begin, line.decode("utf-8"), rest
@@ -155,11 +163,15 @@ def _blocks(stream: Any, rest: bytes, path: str, begin: Position) -> Iterator[by
             yield rest[:cut]
             row += rest[:cut].count(b"\n")
             rest = rest[cut:]
-        elif len(rest) > LONGEST_ROW:
-            raise CellError(
-                f"{path}: the row from line {row + 1} on has no end within {LONGEST_ROW >> 20} MB; "
-                "is a quotation mark missing?"
-            )
+        elif len(rest) > MAX_ROW_BYTES:
+            raise _endless_row(path, row)
+
+
+def _endless_row(path: str, line: int) -> CellError:
+    return CellError(
+        f"{path}: the row from line {line + 1} on has no end within {MAX_ROW_BYTES >> 20} MB; "
+        "is a quotation mark missing?"
+    )
 
 
 def _row_end(block: bytes) -> int:
@@ -216,14 +228,16 @@ class _CellByCell:
         rows, lines = self._cells(block)
         numbers = np.empty((len(rows), len(features)))
         for to, at in enumerate(features):
-            cells = map(itemgetter(at), rows)
-            try:
+            cells = [row[at] for row in rows]
+            try:  # the usual case, five times as fast
+                if not has_plain_digits("".join(cells)):
+                    raise ValueError
                 numbers[:, to] = np.fromiter(map(float, cells), np.float64, len(rows))
             except ValueError:
-                if not self.lenient:
+                values = [feature_value(cell) for cell in cells]
+                if None in values and not self.lenient:
                     raise self._first_fault(rows, lines, features) from None
-                values = (number(row[at]) for row in rows)
-                numbers[:, to] = [np.nan if value is None else value for value in values]
+                numbers[:, to] = np.array(values, dtype=np.float64)  # None is NaN
         texts = [np.array([row[at] for row in rows], dtype=object) for at in carried]
         return numbers, texts
 
@@ -261,9 +275,9 @@ class _CellByCell:
         """Say where the first cell is that is no number; lines and columns count from 1."""
         for line, row in zip(lines, rows, strict=True):
             for at in features:
-                if number(row[at]) is None:
+                if feature_value(row[at]) is None:
                     cell = row[at].strip()
-                    what = f"{cell!r} is no number" if cell else "a cell is empty"
+                    what = f"{quoted(cell)} is no number" if cell else "a cell is empty"
                     return CellError(f"{self.path}: line {line}, column {at + 1}: {what}", at)
         raise AssertionError("a number was none, and now all are")
 

@@ -18,6 +18,7 @@ CODE = """from outsample import compare
 rows = compare(X, Y)       # X: points, Y: your map of them
 print(rows)                # or pandas.DataFrame(rows)
 """
+FILES = ("compare.json", "compare.csv", "compare.html")
 CAPTION = (
     "Error: mean distance of a hidden point from its true image, over the root mean square"
     " size of the map; +-: its spread over splits; median and 90 % quantile of the same"
@@ -39,7 +40,6 @@ def write_comparison(
     out_dir: str | os.PathLike[str], comparison: Comparison, compared: Compared
 ) -> list[Path]:
     """Write ``compare.json``, ``compare.csv`` and ``compare.html``; return their paths."""
-    folder = Path(out_dir)
     record = comparison_record(comparison, compared)
     records = record["rows"]
     text = json.dumps(record, indent=2, allow_nan=False) + "\n"
@@ -47,11 +47,9 @@ def write_comparison(
     writer = csv.DictWriter(lines, list(records[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(records)
-    return [
-        write_file(folder / "compare.json", text),
-        write_file(folder / "compare.csv", lines.getvalue()),
-        write_file(folder / "compare.html", _page(comparison, compared)),
-    ]
+    contents = (text, lines.getvalue(), _page(comparison, compared))
+    files = zip(FILES, contents, strict=True)
+    return [write_file(Path(out_dir) / name, content) for name, content in files]
 
 
 def comparison_record(comparison: Comparison, compared: Compared) -> dict[str, Any]:

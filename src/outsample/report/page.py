@@ -12,6 +12,8 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
+from outsample.files.atomic import atomic_write
+
 
 class Picture(NamedTuple):
     """A picture's file and the words that go with it."""
@@ -131,21 +133,11 @@ def build_page(
 
 
 def write_file(path: str | os.PathLike[str], data: str | bytes) -> Path:
-    """Write a file under a temporary name, then give it its own; return its absolute path."""
-    # Nobody ever reads half a file, and a failed run leaves the previous one as it was.
+    """Write a whole file, with the folders it is in; return its absolute path."""
     target = Path(path).absolute()
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data.encode() if isinstance(data, str) else data)
-        os.chmod(name, 0o644)  # mkstemp gives nobody else a look; a page is for others too
-        os.replace(name, target)
-    except BaseException as error:
-        os.unlink(name)
-        if isinstance(error, OSError) and error.errno and not isinstance(error, BrokenPipeError):
-            error.filename = str(target)  # a full device does not say which file
-        raise
+    with atomic_write(target) as stream:
+        stream.write(data.encode() if isinstance(data, str) else data)
     return target
 
 

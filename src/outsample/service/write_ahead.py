@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from outsample.files.appearing import appearing
+from outsample.files.atomic import atomic_write
 
 BEGIN = b"OSLEARN1"
 MARK = b"\xf1REC"
@@ -65,7 +65,7 @@ class WriteAhead:
         """Put a new file in the place of the old one, if there is one."""
         told = {"about": self.about, "snapshot": snapshot, "first": number}
         text = json.dumps(told).encode()
-        with appearing(self.path) as stream:
+        with atomic_write(self.path) as stream:
             stream.write(HEADER.pack(BEGIN, len(text), zlib.crc32(text)) + text)
 
     def _open(self) -> None:
