@@ -15,8 +15,8 @@ pytest.importorskip("fastapi", reason="the service needs outsample[serve]")
 
 from outsample import StreamingExtension, load, save
 from outsample.service import learning
-from outsample.service.learned_rows import LearnedRows
-from outsample.service.old_learned_file import LearnedFileError
+from outsample.files.learned_rows import LearnedRows
+from outsample.files.old_learned_rows import LearnedFileError
 from service_tools import ARROW, Client, READER, arrow_stream, fitted, make_service, rows, saved
 
 NAME = "small.outsample.learned"

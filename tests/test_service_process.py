@@ -269,7 +269,7 @@ def test_it_listens_at_once_and_reports_the_progress_of_its_start(tmp_path):
     assert next(x for x in again.lines if "n_seen" in x)["replayed_calls"] == 0  # of a snapshot
     assert again.place(rows(20, 9)).json()["p_value"] == expected
     again.end(signal.SIGKILL)
-    from outsample.service.learned_rows import LearnedRows
+    from outsample.files.learned_rows import LearnedRows
 
     with sqlite3.connect(f"{model}.learned") as database:
         about = {name: json.loads(text) for name, text in database.execute("SELECT * FROM about")}

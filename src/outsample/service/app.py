@@ -13,11 +13,12 @@ from typing import Annotated, Any
 
 import anyio
 import numpy as np
-from fastapi import Depends, FastAPI, Header, HTTPException, Query, Request, Response
+from fastapi import Depends, FastAPI, Header, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from prometheus_client import CONTENT_TYPE_LATEST
 from sse_starlette.sse import EventSourceResponse
-from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
 import outsample
 from outsample.service import errors, inference, schemas
@@ -37,19 +38,9 @@ log = logging.getLogger("outsample.service")
 Table = Annotated[Any, Depends(read_rows)]
 READER, WRITER = [Depends(check_reader)], [Depends(check_writer)]
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    code: {"model": schemas.Problem, "description": text}
-    for code, text in {
-        401: "The token is missing or wrong.",
-        403: "The token does not allow this, or the service does not learn.",
-        408: "The body did not arrive in time.",
-        413: "The body is too large.",
-        415: "The body has another type.",
-        422: "The body is not a table for this model; row and column say where.",
-        429: "Too many requests wait; Retry-After says when to try again.",
-        503: "The service is starting or ending, or there was no answer in time.",
-        507: "The disk is full: nothing was learned.",
-    }.items()
+    code: {"model": schemas.Problem} for code in (401, 403, 408, 413, 415, 422, 429, 503, 507)
 }
+ARROW_TABLE = {"content": {ARROW: {"schema": {}}}}
 
 
 def create_app(service: Service) -> FastAPI:
@@ -68,7 +59,6 @@ def create_app(service: Service) -> FastAPI:
         title="outsample", version=outsample.__version__, openapi_url=None,
         summary="Places rows on a map, with the quality of each position.", lifespan=lifespan,
     )  # fmt: skip
-    app.add_exception_handler(StarletteHTTPException, errors.handle_http_error)
     app.add_exception_handler(HTTPException, errors.handle_http_error)
     app.add_exception_handler(RequestValidationError, errors.handle_invalid_parameter)
     app.add_middleware(RequestMiddleware, service=service)
@@ -77,22 +67,23 @@ def create_app(service: Service) -> FastAPI:
     _add_watching_routes(app, service)
     app.include_router(inference.router)
     for path, (body, kind) in page_files().items():
-        _add_file(app, path, body, kind)
+        file = Response(body, media_type=kind, headers={"Cache-Control": "no-cache"})
+        app.router.routes.append(Route(path, file))
     return app
 
 
 def _add_data_routes(app: FastAPI, service: Service) -> None:
     body = _describe_body(service.model)
 
-    @app.post("/place", responses=_responses(schemas.Placed, 401, 403, 408, 413, 415, 422, 429, 503),
+    @app.post("/place", responses=PROBLEMS | {200: {"model": schemas.Placed, **ARROW_TABLE}},
               openapi_extra=body, dependencies=READER)  # fmt: skip
     async def place(request: Request, rows: Table) -> Response:
         """Place rows on the map."""
         model, answer = await service.place(rows)
         return await answer_rows(request, model, answer)
 
-    @app.post("/learn", responses=_responses(schemas.Learned, *PROBLEMS), openapi_extra=body,
-              dependencies=WRITER)  # fmt: skip
+    @app.post("/learn", responses=PROBLEMS | {200: {"model": schemas.Learned, **ARROW_TABLE}},
+              openapi_extra=body, dependencies=WRITER)  # fmt: skip
     async def learn(
         request: Request,
         rows: Table,
@@ -134,7 +125,7 @@ def _add_state_routes(app: FastAPI, service: Service) -> None:
         """Return counts and times for Prometheus."""
         return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
-    @app.post("/reload", dependencies=WRITER, responses=_responses(None, 401, 403, 422, 503))
+    @app.post("/reload", dependencies=WRITER, responses=PROBLEMS)
     def reload() -> schemas.Reloaded:
         """Serve the model file as it is now; a bad file is rejected, and the old model stays."""
         try:
@@ -202,12 +193,6 @@ def _add_watching_routes(app: FastAPI, service: Service) -> None:
         return Response(write_json(details), media_type=JSON)
 
 
-def _add_file(app: FastAPI, path: str, body: bytes, kind: str) -> None:
-    @app.get(path, include_in_schema=False)
-    async def file() -> Response:
-        return Response(body, media_type=kind, headers={"Cache-Control": "no-cache"})
-
-
 def _recover(service: Service) -> None:
     try:
         service.recover()
@@ -243,14 +228,6 @@ def _packed_map(model: ServedModel) -> bytes:
     except (TypeError, ValueError) as error:
         raise RequestError(404, f"this model's map cannot be drawn: {error}") from None
     return packed(data, {"level": data.level})
-
-
-def _responses(schema: Any, *codes: int | str) -> dict[int | str, dict[str, Any]]:
-    """Return the answers of a route for OpenAPI."""
-    responses = {code: PROBLEMS[code] for code in codes}
-    if schema is not None:
-        responses[200] = {"model": schema, "content": {ARROW: {"schema": {}}}}
-    return responses
 
 
 def _describe_body(model: ServedModel) -> dict[str, Any]:

@@ -29,22 +29,13 @@ class Job(NamedTuple):
 
 
 class Batcher:
-    """A thread that works on all calls that wait.
+    """A thread that works on all calls that wait, until they have ``max_rows`` rows.
 
-    Parameters
-    ----------
-    name : str
-        Name of the thread.
-    work : callable
-        Maps a list of calls to a list of answers; an exception among the answers is raised for
-        its request alone.
-    max_rows : int
-        Rows after which no further call joins.
+    ``work`` maps a list of calls to a list of answers; an exception among the answers is raised
+    for its request alone.
     """
 
-    def __init__(
-        self, name: str, work: Callable[[list[Any]], list[Any]], max_rows: int
-    ) -> None:
+    def __init__(self, name: str, work: Callable[[list[Any]], list[Any]], max_rows: int) -> None:
         self.work, self.max_rows = work, max_rows
         self.jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self.thread = threading.Thread(target=self._run, name=name, daemon=True)

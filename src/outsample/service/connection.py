@@ -15,22 +15,14 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from outsample.service.logs import log_event
-from outsample.service.middleware import (
-    ABORT,
-    BUSY_BODY,
-    BUSY_HEADERS,
-    NO_STORE,
-    SECURITY_HEADERS,
-)
+from outsample.service.middleware import ABORT, BUSY_BODY, BUSY_HEADERS, SECURITY_HEADERS
 from outsample.service.service import Service
 from outsample.service.settings import HEAD_SECONDS, KEEP_ALIVE_SECONDS, MAX_HEAD_BYTES
 
 PATH = re.compile(rb"POST (/place|/learn) HTTP/1\.1\r\n")
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d{1,9}) *(?=\r\n)")
 BUSY_LENGTH = (b"content-length", b"%d" % len(BUSY_BODY))
-LINES = b"".join(
-    b"%s: %s\r\n" % pair for pair in [*BUSY_HEADERS, BUSY_LENGTH, *SECURITY_HEADERS, NO_STORE]
-)
+LINES = b"".join(b"%s: %s\r\n" % pair for pair in [*BUSY_HEADERS, BUSY_LENGTH, *SECURITY_HEADERS])
 BUSY_ANSWER = b"HTTP/1.1 429 Too Many Requests\r\n" + LINES + b"\r\n" + BUSY_BODY
 TOO_LARGE = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\n"
@@ -46,7 +38,7 @@ class Connection(HttpToolsProtocol):
     _is_between, _is_in_head = True, False  # requests; the head of one
     _head_bytes = 0
 
-    def connection_made(self, transport: Any) -> None:  # type: ignore[override]
+    def connection_made(self, transport: Any) -> None:
         """Wait for a request."""
         super().connection_made(transport)
         self._await_head(HEAD_SECONDS)
@@ -87,7 +79,8 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Let the application close the connection at once."""
         self._deadline, self._is_in_head, self._head_bytes = None, False, 0
-        self.scope["extensions"] = {ABORT: self.transport.abort}  # type: ignore[typeddict-item]
+        extension: dict[Any, Any] = {"abort": self.transport.abort}
+        self.scope["extensions"] = {ABORT: extension}
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:

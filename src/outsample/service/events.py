@@ -40,7 +40,7 @@ async def watch(service: Service, last: int | None, end: anyio.Event) -> AsyncIt
                 if arrivals.first > last + 1:
                     gap = {"first_id": last + 1, "n_rows": arrivals.first - last - 1}
                     yield _event("gap", gap)
-                last = arrivals.stop - 1
+                last = arrivals.first + len(arrivals.rows) - 1
                 payload = await asyncio.to_thread(_describe, service, arrivals)
                 yield {**_event("arrivals", payload), "id": str(last)}
             if time.monotonic() >= status_time + STATUS_SECONDS:

@@ -14,13 +14,7 @@ from pydantic import FailFast, TypeAdapter, ValidationError
 
 import outsample
 from outsample.service.access import check_reader
-from outsample.service.bodies import (
-    LARGE_BODY_BYTES,
-    content_type,
-    in_thread,
-    log_rows,
-    read_body,
-)
+from outsample.service.bodies import LARGE_BODY_BYTES, content_type, in_thread, log_rows, read_body
 from outsample.service.errors import RequestError
 from outsample.service.schemas import InferenceRequest, Number
 from outsample.service.served_model import ServedModel
@@ -108,14 +102,12 @@ async def infer(request: Request, model: Served) -> Response:
     if kind != JSON and not (length is not None and kind in ("", BINARY)):
         raise RequestError(415, f"send {JSON}, or binary tensors with {JSON_LENGTH}")
     settings = service.settings
-    is_json = length is None
-    max_bytes = min(MAX_JSON_BYTES, settings.max_bytes) if is_json else settings.max_bytes
+    max_json_bytes = min(MAX_JSON_BYTES, settings.max_bytes)
+    max_bytes = max_json_bytes if length is None else settings.max_bytes
     body = await read_body(request, service, max_bytes)
-    size = len(body)
-    if length is not None:
-        if not length.isdigit() or not int(length) <= min(len(body), MAX_JSON_BYTES):
-            raise RequestError(422, f"{JSON_LENGTH} is not the length of the JSON in the body")
-        size = int(length)
+    size = len(body) if length is None else int(length) if length.isdigit() else -1
+    if not 0 <= size <= min(len(body), max_json_bytes):
+        raise RequestError(422, f"{JSON_LENGTH} is not the length of the JSON in the body")
     asked, rows = await in_thread(
         len(body) > LARGE_BODY_BYTES, _read, body[:size], body[size:], model, settings.max_rows
     )

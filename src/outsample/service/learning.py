@@ -15,8 +15,8 @@ import numpy as np
 from outsample.estimators.streaming import StreamingExtension
 from outsample.files.model_file import identity, load, save
 from outsample.service.errors import RequestError
-from outsample.service.learned_rows import LearnedRows
-from outsample.service.old_learned_file import LearnedFileError
+from outsample.files.learned_rows import LearnedRows
+from outsample.files.old_learned_rows import LearnedFileError
 from outsample.service.served_model import ServedModel, placement_columns
 from outsample.service.settings import Settings
 
@@ -34,33 +34,20 @@ log = logging.getLogger("outsample.service")
 class Learner:
     """A stream that learns, with the file that restores it after a crash.
 
-    Parameters
-    ----------
-    served : ServedModel
-        The model that rows are added to.
-    settings : Settings
-        Its ``learned``, ``window`` and ``guard``.
-
-    Attributes
-    ----------
-    stream : StreamingExtension
-        The state; after `recover` it contains everything that was acknowledged.
-    n_replayed, n_calls : int
-        Progress of `recover`: calls that were learned again, and calls to learn.
+    After `recover`, ``stream`` contains everything that was acknowledged.
     """
 
     def __init__(self, served: ServedModel, settings: Settings) -> None:
         assert settings.learned is not None
         options = {"window": settings.window, "guard": settings.guard}
-        fresh = StreamingExtension(None)
-        defaults = {name: getattr(fresh, name) for name in options}
-        if isinstance(served.model, StreamingExtension):
-            defaults = {name: getattr(served.model, name) for name in options}
+        is_stream = isinstance(served.model, StreamingExtension)
+        example = served.model if is_stream else StreamingExtension(None)
+        defaults = {name: getattr(example, name) for name in options}
         self.served = served
         self.rows = LearnedRows(
             settings.learned, served.digest, served.n_features, options, defaults
         )
-        if isinstance(served.model, StreamingExtension) and self.rows.settings != defaults:
+        if is_stream and self.rows.settings != defaults:
             self.rows.close()
             raise ValueError(f"the model is a stream with settings of its own: {defaults}")
         self.stream = self._begin(served)

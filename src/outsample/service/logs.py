@@ -40,15 +40,17 @@ class _DroppingHandler(QueueHandler):
         return record  # it stays in this process
 
     def enqueue(self, record: logging.LogRecord) -> None:
-        if self.queue.qsize() < MAX_WAITING_LINES:
-            self.queue.put_nowait(record)
+        lines: Any = self.queue
+        if lines.qsize() < MAX_WAITING_LINES:
+            lines.put_nowait(record)
 
 
 class _PausingListener(QueueListener):
     def dequeue(self, block: bool) -> Any:
+        lines: Any = self.queue
         while True:
             try:
-                return self.queue.get_nowait()
+                return lines.get_nowait()
             except queue.Empty:
                 time.sleep(PAUSE_SECONDS)
 

@@ -137,9 +137,9 @@ class _Request:
 
     def abort(self) -> None:
         """Close the connection at once."""
-        abort = (self.scope.get("extensions") or {}).get(ABORT)
-        if abort is not None:
-            abort()
+        extension = (self.scope.get("extensions") or {}).get(ABORT)
+        if extension is not None:
+            extension["abort"]()
 
     def record(self) -> None:
         """Write the request to the log and the metrics."""

@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, FailFast, Field
 
 # A number of JSON: no text, no true or false, no NaN or infinity.
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Side = Annotated[int, Field(strict=True, gt=0, lt=2**31)]
+Column = list[float | None]
 
 
 class Rows(BaseModel):
@@ -31,11 +33,11 @@ class Placed(BaseModel):
     first_id: int
     n_rows: int
     digest: str = Field(description="Digest of the model that answered.")
-    coordinates: list[list[float | None]]
-    error_bar: list[float | None] | None = None
-    abnormality: list[float | None] | None = None
-    p_value: list[float | None] | None = None
-    bound: list[float | None] | None = None
+    coordinates: list[Column]
+    error_bar: Column | None = None
+    abnormality: Column | None = None
+    p_value: Column | None = None
+    bound: Column | None = None
     n_neighbors: list[int] | None = None
 
 
@@ -55,29 +57,8 @@ class Problem(BaseModel):
     column: int | str | None = None
 
 
-class Limits(BaseModel):
-    """Maximum sizes."""
-
-    body_bytes: int
-    json_bytes: int
-    rows: int
-    waiting: int
-
-
-class LearningStatus(BaseModel):
-    """What has been learned since the model was fitted."""
-
-    learning: bool
-    started: float
-    n_seen: int | None = None
-    n_learned: int | None = None
-    drift: str | None = None
-    needs_refit: bool | None = None
-    refit_reason: str | None = None
-
-
-class ModelDescription(LearningStatus):
-    """What is served."""
+class ModelDescription(BaseModel):
+    """What is served, and what has been learned since the model was fitted."""
 
     name: str
     digest: str
@@ -89,9 +70,16 @@ class ModelDescription(LearningStatus):
     map_names: list[str]
     alpha: float
     numbers: list[str]
-    limits: Limits
+    limits: dict[str, int]
     first_id: int
     next_id: int
+    started: float
+    learning: bool
+    n_seen: int | None = None
+    n_learned: int | None = None
+    drift: str | None = None
+    needs_refit: bool | None = None
+    refit_reason: str | None = None
 
 
 class State(BaseModel):
@@ -113,10 +101,9 @@ class Tensor(BaseModel):
     """An input of the inference protocol; ``data`` is flat or one list per row."""
 
     name: str
-    shape: Annotated[list[Annotated[int, Field(strict=True, gt=0, lt=2**31)]],
-                     Field(min_length=2, max_length=2)]  # fmt: skip
+    shape: Annotated[list[Side], Field(min_length=2, max_length=2)]
     datatype: str
-    data: Annotated[list[Any] | None, Field(fail_fast=True)] = None
+    data: list[Any] | None = None
     parameters: dict[str, Any] = {}
 
 

@@ -19,17 +19,7 @@ N_NEIGHBORS_SHOWN = 10
 
 
 class ServedModel:
-    """A fitted model with the description in its file.
-
-    Parameters
-    ----------
-    model : estimator
-        Anything with ``place`` that has a map.
-    description : dict
-        ``name``, ``digest``, ``feature_names``, ``map_names`` and so on.
-    columns : dict
-        Columns about the training rows, by name.
-    """
+    """A fitted model, the description in its file, and columns about its training rows."""
 
     def __init__(self, model: Any, description: dict[str, Any], columns: dict[str, Any]) -> None:
         self.model, self.description, self.columns = model, description, columns
@@ -76,11 +66,11 @@ class ServedModel:
         n_neighbors = min(N_NEIGHBORS_SHOWN, self.description["n_points"])
         near = self.core.kneighbors(row[None], n_neighbors=n_neighbors)
         pairs = zip(near.indices[0].tolist(), near.distances[0].tolist(), strict=True)
-        return [{"row": at, "distance": distance, **self._carried(at)} for at, distance in pairs]
-
-    def _carried(self, row: int) -> dict[str, Any]:
-        values = {name: column[row] for name, column in self.columns.items()}
-        return {"columns": values} if values else {}
+        neighbors: list[dict[str, Any]] = [{"row": at, "distance": far} for at, far in pairs]
+        for neighbor in neighbors if self.columns else ():
+            at = neighbor["row"]
+            neighbor["columns"] = {name: column[at] for name, column in self.columns.items()}
+        return neighbors
 
 
 def placement_columns(placed: Any) -> dict[str, np.ndarray]:
@@ -122,14 +112,9 @@ def _opened(copy: Path, path: str | os.PathLike[str]) -> ServedModel:
     if not hasattr(model, "place"):
         raise ValueError(f"{path}: contains a {info.class_name}, which has no method `place`.")
     names = info.map_names or [f"map_{axis + 1}" for axis in range(info.n_coordinates)]
-    description = {
+    kept = ("class_name", "package_version", "n_points", "n_features", "feature_names")
+    description = {name: getattr(info, name) for name in kept} | {
         "name": os.path.basename(path).removesuffix(".outsample"),
-        "digest": identity(copy),
-        "class_name": info.class_name,
-        "package_version": info.package_version,
-        "n_points": info.n_points,
-        "n_features": info.n_features,
-        "feature_names": info.feature_names,
-        "map_names": names,
-    }
+        "digest": identity(copy), "map_names": names,
+    }  # fmt: skip
     return ServedModel(model, description, read_columns(copy))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,15 +25,14 @@ from outsample.service.settings import MAX_HELD_BYTES, MAX_JSON_BYTES, SMALL_BOD
 CHUNK_ROWS = 512
 # Rows from which an answer is put together outside the event loop.
 MANY_ROWS = 1000
-MAX_REASONS = 10_000
-log = logging.getLogger("outsample.service")
 
 
+@dataclass
 class Gate:
     """Counts the requests that wait for the model or are being answered."""
 
-    def __init__(self, limit: int) -> None:
-        self.limit, self.n_inside = limit, 0
+    limit: int
+    n_inside: int = 0
 
     @property
     def is_full(self) -> bool:
@@ -41,17 +41,7 @@ class Gate:
 
 
 class Service:
-    """Everything behind the routes.
-
-    Parameters
-    ----------
-    settings : Settings
-        What the service was told.
-    model : ServedModel
-        The opened model.
-    learner : Learner, default=None
-        What learns; None only places.
-    """
+    """Everything behind the routes; without a learner it only places."""
 
     def __init__(
         self, settings: Settings, model: ServedModel, learner: Learner | None = None
@@ -62,7 +52,6 @@ class Service:
         self.placing = Batcher("placing", self._place_calls, CHUNK_ROWS)
         self.learning = Batcher("learning", self._learn_calls, 2**16)
         self.reloading = threading.Lock()
-        self.reasons: dict[int, str] = {}
         self.held_bytes = self.n_listeners = self.n_rejected = 0
         self.rejected_logged = 0.0
         self.is_ready, self.is_ending, self.started = learner is None, False, time.time()
@@ -122,34 +111,25 @@ class Service:
         model, chunks = self.model, []
         for start in range(0, len(rows), CHUNK_ROWS):
             chunk = rows[start : start + CHUNK_ROWS]
-            chunks.append(await self._answer(self.placing, (model, chunk), len(chunk)))
-        if len(rows) <= MANY_ROWS:
-            return model, self._finish(model, PLACED, rows, _joined(chunks))
-        finish = asyncio.to_thread(self._finish, model, PLACED, rows, _joined(chunks))
-        return model, await finish
+            answer = self.placing.answer((model, chunk), len(chunk), self.settings.timeout)
+            chunks.append(await answer)
+        finish = partial(self._finish, model, PLACED, rows, _joined(chunks))
+        return model, await asyncio.to_thread(finish) if len(rows) > MANY_ROWS else finish()
 
-    async def learn(
-        self, rows: np.ndarray, key: str | None
-    ) -> tuple[ServedModel, dict[str, Any]]:
+    async def learn(self, rows: np.ndarray, key: str | None) -> tuple[ServedModel, dict[str, Any]]:
         """Place rows (q, D) and learn them; a key that was used before learns nothing."""
         if self.learner is None:
             raise RequestError(403, "this service does not learn: start it without --no-learn")
         self.check_ready()
-        answer = await self._answer(self.learning, (rows, key), len(rows))
+        answer = await self.learning.answer((rows, key), len(rows), self.settings.timeout)
         return self.model, {**answer, "n_learned": int(self.learner.stream.n_learned_)}
-
-    async def _answer(self, batcher: Batcher, call: Any, n_rows: int) -> Any:
-        if self.is_ending and not batcher.thread.is_alive():
-            raise RequestError(503, "the service is ending", retry_after=5)
-        return await batcher.answer(call, n_rows, self.settings.timeout)
 
     def _place_calls(self, calls: list[tuple[ServedModel, np.ndarray]]) -> list[Any]:
         self.metrics.rounds.inc()
         self.metrics.joined.inc(len(calls))
         model = calls[0][0]
-        is_shared = all(call[0] is model for call in calls)
         try:
-            if not is_shared:
+            if any(call[0] is not model for call in calls):
                 raise ValueError("the model was replaced in between")
             answer = model.place(np.concatenate([rows for _, rows in calls]))
         except Exception as error:
@@ -204,7 +184,6 @@ class Service:
             if self.learner is not None:
                 model = model.with_model(self.learner.replace(model))
             self.model, self.started = model, time.time()
-            self.reasons.clear()
             self.ring.clear()
         log_event(reloaded=self.settings.model, digest=model.digest)
         return True
@@ -227,27 +206,14 @@ class Service:
         return {"started": self.started, **status}
 
     def main_reasons(self, arrivals: Arrivals, at: np.ndarray) -> dict[int, str]:
-        """Return the main reasons of strange arrivals by id; each is computed once."""
+        """Return the main reasons of strange arrivals by id; the model may have none."""
+        explained = self.model.explain(arrivals.rows[at]) if len(at) else None
         ids = (arrivals.first + at).tolist()
-        missing = [number for number in ids if number not in self.reasons]
-        if missing:
-            explained = self.model.explain(arrivals.rows[np.array(missing) - arrivals.first])
-            if explained is None:
-                return {}
-            for number, explanation in zip(missing, explained, strict=True):
-                self.reasons[number] = explanation.main_reason
-            while len(self.reasons) > MAX_REASONS:
-                self.reasons.pop(next(iter(self.reasons)))
-        return {number: self.reasons[number] for number in ids if number in self.reasons}
-
-    def begin_ending(self) -> None:
-        """End the event streams; other requests are finished."""
-        self.is_ending = True
-        self.ring.wake()
+        return dict(zip(ids, [x.main_reason for x in explained or ()], strict=False))
 
     def end(self) -> None:
         """Finish what waits, and write a last snapshot of what was learned."""
-        self.begin_ending()
+        self.is_ending = True
         self.placing.stop()
         self.learning.stop()
         if self.learner is not None and self.failure is None:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from outsample.service.old_learned_file import OLD_FORMAT, LearnedFileError, read_old_file
+from outsample.files.old_learned_rows import OLD_FORMAT, LearnedFileError, read_old_file
 
 FORMAT = 1
 TABLES = """
