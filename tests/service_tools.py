@@ -1,44 +1,53 @@
-"""Services for tests: a small model, and clients that stay inside the process."""
+"""Services for tests: in this process, in a thread that listens, and as processes of their own."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
 import threading
 import time
 
 import httpx
 import numpy as np
 import uvicorn
+from sse_starlette.sse import AppStatus
 
 from outsample import NoveltyDetector, PCAExtension, save
 from outsample.service.app import create_app
-from outsample.service.learning import open_learning
-from outsample.service.limits import Limits
-from outsample.service.running import Server
-from outsample.service.served_model import open_served
-from outsample.service.service import Service
+from outsample.service.connection import Connection
+from outsample.service.server import open_service
+from outsample.service.settings import Settings
 
 NAMES = ["a", "b", "c"]
-TOKEN = "a long random text"
+TOKEN = "a-long-random-text-for-tests"
+READ_TOKEN = "another-text-that-may-only-read"
 AUTHORISED = {"Authorization": f"Bearer {TOKEN}"}
+READER = {"Authorization": f"Bearer {READ_TOKEN}"}
+ARROW = "application/vnd.apache.arrow.stream"
+COMMAND = [sys.executable, "-c", "from outsample.cli import main; main()", "serve"]
 
 
 @functools.cache
-def fitted():
+def fitted(seed=0):
     """A detector with a map of two coordinates, fitted on named columns."""
     pandas = __import__("pandas")
-    X = np.random.default_rng(0).normal(size=(200, 3))
+    X = np.random.default_rng(seed).normal(size=(200, 3))
     extension = PCAExtension(n_neighbors=10, weighting="distance", order=0, loss="squared")
     return NoveltyDetector(extension).fit(pandas.DataFrame(X, columns=NAMES), X[:, :2])
 
 
-def saved(folder):
-    """Its file, with a column about the training rows."""
-    path = folder / "small.outsample"
+def saved(folder, seed=0, name="small.outsample"):
+    """The file of a detector, with a column about the training rows."""
+    path = folder / name
     if not path.exists():
         ids = [f"point {at}" for at in range(200)]
-        save(fitted(), path, columns={"id": ids}, map_names=["x", "y"])
+        save(fitted(seed), path, columns={"id": ids}, map_names=["x", "y"])
     return path
 
 
@@ -46,39 +55,40 @@ def rows(n, seed=1):
     return np.random.default_rng(seed).normal(size=(n, 3))
 
 
-class Client:
-    """Requests from one address to a service in this process."""
+def make_service(folder, learns=False, tokens=(TOKEN,), **options):
+    """A service on the small model."""
+    path = str(saved(folder))
+    learned = f"{path}.learned" if learns else None
+    options = {"alpha": 0.05, "learned": learned, "tokens": list(tokens), **options}
+    service = open_service(Settings(model=path, **options))
+    service.recover()
+    return service
 
-    def __init__(self, service, client="127.0.0.1", host="127.0.0.1"):
-        self.service = service
-        self.app = create_app(service)
-        self.transport = httpx.ASGITransport(self.app, client=(client, 1234))
+
+class Client:
+    """Requests from an address to a service in this process, with the token."""
+
+    def __init__(self, service, client="127.0.0.1", host="127.0.0.1", headers=AUTHORISED):
+        self.service, self.headers = service, dict(headers)
+        self.transport = httpx.ASGITransport(
+            create_app(service), client=(client, 1234), raise_app_exceptions=False
+        )
         self.base = f"http://{host}:8000"
 
-    async def asked(self, method, path, **more):
+    async def request(self, method, path, headers=(), **more):
         async with httpx.AsyncClient(transport=self.transport, base_url=self.base) as client:
             self.service.ring.loop = asyncio.get_running_loop()
-            return await client.request(method, path, **more)
+            headers = {**self.headers, **dict(headers)}
+            return await client.request(method, path, headers=headers, **more)
 
     def get(self, path, **more):
-        return asyncio.run(self.asked("GET", path, **more))
+        return asyncio.run(self.request("GET", path, **more))
 
     def post(self, path, **more):
-        return asyncio.run(self.asked("POST", path, **more))
+        return asyncio.run(self.request("POST", path, **more))
 
-
-def made(folder, alpha=0.05, limits=None, **more):
-    """A service that reads only."""
-    return Service(open_served(saved(folder), alpha), limits or Limits(), token=TOKEN, **more)
-
-
-def learner(folder, **settings):
-    """A service that learns."""
-    served = open_served(saved(folder), 0.05)
-    path = folder / "small.outsample.learned"
-    learning = open_learning(served.model, path, served.about["digest"], settings)
-    served.model = learning.stream
-    return Service(served, Limits(), token=TOKEN, learning=learning)
+    def send(self, path, X, **headers):
+        return self.post(path, json={"rows": X.tolist()}, headers=headers)
 
 
 class Running:
@@ -86,11 +96,12 @@ class Running:
 
     def __init__(self, service, port=0):
         self.service = service
+        AppStatus.should_exit = False  # an earlier service of this process has ended
         config = uvicorn.Config(
             create_app(service), port=port, log_config=None, access_log=False, ws="none",
-            timeout_graceful_shutdown=5,
+            timeout_graceful_shutdown=5, http=Connection, lifespan="on",
         )  # fmt: skip
-        self.server = Server(config, service)
+        self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, daemon=True)
         self.thread.start()
         end = time.monotonic() + 30
@@ -113,7 +124,80 @@ class Running:
         return answer.raise_for_status().json()
 
     def end(self):
-        """Stop listening; what is being told to watchers ends."""
+        """Stop listening; event streams end."""
         self.server.handle_exit(15, None)
         self.thread.join(20)
         assert not self.thread.is_alive()
+
+
+class Process:
+    """A service of its own, at a free port of this machine."""
+
+    def __init__(self, model, *options, token=TOKEN, ready=True):
+        self.lines = []
+        environment = os.environ | {"OUTSAMPLE_TOKEN": token, "OUTSAMPLE_READ_TOKEN": READ_TOKEN}
+        if not token:
+            del environment["OUTSAMPLE_READ_TOKEN"]
+        self.process = subprocess.Popen(
+            [*COMMAND, str(model), "--port", "0", *map(str, options)],
+            stderr=subprocess.PIPE, env=environment,
+        )  # fmt: skip
+        for line in self.process.stderr:
+            if not line.startswith(b"{"):
+                self.lines.append({"text": line.decode()})
+                continue
+            self.lines.append(json.loads(line))
+            if "listening" in self.lines[-1]:
+                break
+        else:
+            raise AssertionError(f"it did not start: {self.lines}")
+        self.url = self.lines[-1]["listening"]
+        self.port = int(self.url.rpartition(":")[2])
+        threading.Thread(target=self._drain, daemon=True).start()
+        self.client = httpx.Client(base_url=self.url, headers=AUTHORISED, timeout=120)
+        if ready:
+            self.wait_until_ready()
+
+    def _drain(self):
+        for line in self.process.stderr:
+            self.lines.append(json.loads(line))
+
+    def wait_until_ready(self, seconds=120):
+        end = time.monotonic() + seconds
+        while self.client.get("/ready").status_code != 200:
+            assert self.process.poll() is None and time.monotonic() < end, self.lines
+            time.sleep(0.02)
+
+    def place(self, X, **headers):
+        return self.client.post("/place", json={"rows": X.tolist()}, headers=headers)
+
+    def learn(self, X, **headers):
+        return self.client.post("/learn", json={"rows": X.tolist()}, headers=headers)
+
+    def end(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        return self.process.wait(60)
+
+    def connect(self, data=b""):
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        connection.sendall(data)
+        return connection
+
+
+def http_request(body, path="/place", length=None, headers=""):
+    """A request as it goes over a socket."""
+    length = len(body) if length is None else length
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    head += f"Authorization: Bearer {TOKEN}\r\n{headers}"
+    return f"{head}Content-Length: {length}\r\n\r\n".encode() + body
+
+
+def arrow_stream(columns, **options):
+    """Columns as an Arrow stream."""
+    import pyarrow as pa
+
+    table = columns if isinstance(columns, pa.Table) else pa.table(columns)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, **options) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()

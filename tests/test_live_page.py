@@ -11,13 +11,22 @@ pytest.importorskip("fastapi", reason="the service needs outsample[serve]")
 
 from browser import browser
 from outsample import NoveltyDetector, PCAExtension, save
-from outsample.service.gate import SECURITY
-from outsample.service.limits import Limits
-from outsample.service.served_model import open_served
-from outsample.service.service import Service
-from service_tools import TOKEN, Running, learner, made, rows
+from outsample.service.middleware import SECURITY_HEADERS
+from outsample.service.server import open_service
+from outsample.service.settings import Settings
+from service_tools import TOKEN, Running, make_service, rows
 
 FAR = np.array([[9.0, 9.0, 9.0], [-12.0, 3.0, 1.0]])
+
+
+def made(folder, **options):
+    return make_service(folder, tokens=[], **options)
+
+
+def learner(folder):
+    return make_service(folder, learns=True)
+
+
 SHOWN = "return livePage.data.placed.n === arguments[0]"
 TOTAL = "return livePage.arrivals.total === arguments[0]"
 
@@ -38,7 +47,7 @@ def serve(chrome):
         running.append(Running(service, port))
         if opened:
             chrome.media()
-            chrome.open(running[-1].url)
+            chrome.open(f"{running[-1].url}/#token={TOKEN}" if service.settings.tokens else running[-1].url)
         return running[-1]
 
     yield begin
@@ -220,7 +229,7 @@ def test_colours_go_by_what_is_chosen(chrome, serve, tmp_path):
 
 
 def test_it_goes_on_where_it_stopped_and_anew_with_a_new_service(chrome, serve, tmp_path):
-    running = serve(made(tmp_path))
+    running = serve(make_service(tmp_path))
     running.place(rows(5))
     chrome.wait(TOTAL, 5)
     for connection in list(running.server.server_state.connections):
@@ -231,7 +240,7 @@ def test_it_goes_on_where_it_stopped_and_anew_with_a_new_service(chrome, serve, 
     chrome.wait(TOTAL, 9)
     assert chrome.run("return [...livePage.data.placed.ids]") == list(range(1, 10))
     running.end()
-    again = serve(made(tmp_path), running.port, opened=False)
+    again = serve(make_service(tmp_path), running.port, opened=False)
     again.place(np.vstack([rows(2), FAR]))
     chrome.wait(TOTAL, 4)
     chrome.wait(SHOWN, 4)
@@ -268,7 +277,7 @@ def test_learning_is_shown_with_its_light(chrome, serve, tmp_path):
 
 
 def test_the_token_is_asked_for(chrome, serve, tmp_path):
-    running = serve(made(tmp_path), opened=False)
+    running = serve(make_service(tmp_path), opened=False)
     chrome.driver.get(f"http://watch.localhost:{running.port}/")
     for token, answer in (("wrong", "That is not its token."), (TOKEN, "0 arrivals")):
         chrome.wait("return !document.querySelector('#ask').hidden")
@@ -290,8 +299,7 @@ def test_maps_of_other_sizes_and_models_without_p_values(chrome, serve, tmp_path
     model = PCAExtension(n_neighbors=8, weighting="distance", order=0, loss="squared")
     model = (model if d == 2 else NoveltyDetector(model)).fit(X, X[:, :d])
     save(model, tmp_path / "model.outsample")
-    served = open_served(tmp_path / "model.outsample", 0.05)
-    running = serve(Service(served, Limits()))
+    running = serve(open_service(Settings(model=str(tmp_path / "model.outsample"), alpha=0.05)))
     running.place(rows(20))
     chrome.wait(SHOWN, 20)
     place = "const { view, data } = livePage; return view.toScreen(data.placed, 5)"
@@ -355,7 +363,7 @@ def test_all_that_is_used_has_a_name(chrome, serve, tmp_path):
     assert len(used) >= 11 and all(name for _, name in used)
     assert ("slider", "Show arrivals from") in used
     assert chrome.run("return document.querySelector('#said').role") == "status"
-    assert b"unsafe" not in SECURITY[b"content-security-policy"]
+    assert b"unsafe" not in dict(SECURITY_HEADERS)[b"content-security-policy"]
 
 
 def test_memory_is_bounded(chrome, serve, tmp_path):

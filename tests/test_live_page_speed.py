@@ -16,9 +16,8 @@ pytest.importorskip("fastapi", reason="the service needs outsample[serve]")
 from browser import browser
 from outsample import PCAExtension, save
 from outsample.service.arrivals import PLACED
-from outsample.service.limits import Limits
-from outsample.service.served_model import open_served
-from outsample.service.service import Service
+from outsample.service.server import open_service
+from outsample.service.settings import Settings
 from service_tools import Running
 
 DOCS = Path(__file__).parent.parent / "docs" / "service.md"
@@ -60,9 +59,9 @@ def served(folder):
     )
     extension = PCAExtension(n_neighbors=5, weighting="distance", order=0, loss="squared")
     save(extension.fit(Y, Y), folder / "large.outsample")
-    model = open_served(folder / "large.outsample", 0.01)
-    model.numbers = NUMBERS
-    return Service(model, Limits()), Y, rng
+    service = open_service(Settings(model=str(folder / "large.outsample")))
+    service.model.numbers = NUMBERS
+    return service, Y, rng
 
 
 def arrive(service, Y, rng, n):

@@ -19,7 +19,7 @@ class Service(BaseHTTPRequestHandler):
     """Answers as the service does; is busy for the first request of each path but /model."""
 
     protocol_version = "HTTP/1.1"
-    busy, seen, refuse = True, [], False
+    busy, seen, refuse, keys, lose = True, [], False, [], False
 
     def do_GET(self):
         about = {"alpha": 0.01, "n_features": 2, "feature_names": ["a", "b"]}
@@ -27,6 +27,12 @@ class Service(BaseHTTPRequestHandler):
 
     def do_POST(self):
         told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        type(self).keys.append(self.headers.get("Idempotency-Key"))
+        if type(self).lose:  # the rows are learned, but the answer does not arrive
+            type(self).lose = False
+            type(self).seen.append((self.path, self.headers.get("Authorization"), told))
+            self.close_connection = True
+            return self.connection.close()
         if type(self).busy:
             type(self).busy = False
             return self.answer(429, {"reason": "busy"}, {"Retry-After": "0"})
@@ -50,6 +56,7 @@ class Service(BaseHTTPRequestHandler):
 @pytest.fixture
 def url():
     Service.busy, Service.seen, Service.refuse = True, [], False
+    Service.keys, Service.lose = [], False
     server = ThreadingHTTPServer(("127.0.0.1", 0), Service)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -65,6 +72,15 @@ def test_rows_arrive_once_in_order_although_the_service_was_busy(url):
     assert [row for _, _, told in Service.seen for row in told["rows"]] == X.tolist()
     assert {(path, token) for path, token, _ in Service.seen} == {("/learn", "Bearer secret")}
     assert (fed.n_rows, fed.n_strange) == (7, 1)
+
+
+def test_rows_are_sent_again_under_the_same_key(url):
+    """After a timeout, /learn was sent again without one: the rows were learned twice."""
+    Service.busy, Service.lose = False, True
+    X = np.zeros((3, 2))
+    feed(Client(url), Recording(["a", "b"], X, np.array([0.0, 0.0, 9.0])), 1e9, "/learn", int)
+    sent = [(key, told["rows"]) for key, (_, _, told) in zip(Service.keys, Service.seen, strict=True)]
+    assert len(sent) == 2 and sent[0] == sent[1] and sent[0][0]
 
 
 def test_rows_come_at_their_times(url, monkeypatch):

@@ -23,112 +23,109 @@ from outsample.cli.exit_codes import BAD_USE, Failure, plain_errors, reading
 )  # fmt: skip
 @click.option(
     "--alpha", default=0.01, show_default=True, type=click.FloatRange(0, 0.5, min_open=True),
-    help="Rows with a p-value up to this are called strange.",
+    help="Rows with a p-value of at most this are reported as strange.",
 )  # fmt: skip
 @click.option(
     "--max-rows", default=100_000, show_default=True, type=click.IntRange(1),
-    help="Rows of a request at most.",
+    help="Maximum number of rows per request.",
 )  # fmt: skip
 @click.option(
     "--max-bytes", default=2**25, show_default=True, type=click.IntRange(1),
-    help="Bytes of a request at most.",
+    help="Maximum size of a request; JSON may have at most 4 MB of it.",
 )  # fmt: skip
 @click.option(
-    "--max-waiting", default=512, show_default=True, type=click.IntRange(1),
-    help="Requests that may wait for the model; more are told to come back.",
+    "--max-waiting", default=64, show_default=True, type=click.IntRange(1),
+    help="Requests that may wait for the model; the next one is answered 429.",
 )  # fmt: skip
 @click.option(
     "--timeout", default=30.0, show_default=True, type=click.FloatRange(0, min_open=True),
-    help="Seconds for a body to come, an answer to be made, or a client to take it.",
+    help="Seconds to send a body, to compute an answer, or to read it.",
+)  # fmt: skip
+@click.option(
+    "--workers", default=1, show_default=True, type=click.IntRange(1, 256),
+    help="Processes that place rows; more than one needs --no-learn.",
 )  # fmt: skip
 @click.option(
     "--learned", type=click.Path(dir_okay=False),
-    help="File for rows that are learned, from which they are learned again after a restart; "
-    "else MODEL.learned.",
+    help="File of learned rows, from which a restarted service recovers; default MODEL.learned.",
 )  # fmt: skip
-@click.option("--no-learn", is_flag=True, help="Place only, by MODEL as it is.")
+@click.option("--no-learn", is_flag=True, help="Only place rows, by MODEL as it is.")
 @click.option(
     "--window", type=click.IntRange(20), metavar="INTEGER",
-    help="Learned points that are kept, and arrivals that p-values look back on; else 10000.",
+    help="Number of learned points that are kept, and of arrivals that p-values refer to; "
+    "default 10000, or that of the file of learned rows.",
 )  # fmt: skip
 @click.option(
     "--guard", type=click.FloatRange(0, 1), metavar="NUMBER",
-    help="P-value above which a learned row becomes a neighbour; else 0.1.",
+    help="P-value above which a learned row becomes a neighbour; default 0.1, or that of the file "
+    "of learned rows.",
 )  # fmt: skip
-@click.option("--log-rows", is_flag=True, help="Write the numbers of the rows into the log too.")
-def serve(model: str, host: str, port: int, **given: Any) -> None:
+@click.option("--log-rows", is_flag=True, help="Include the values of the rows in the log.")
+def serve(model: str, host: str, port: int, no_learn: bool, **options: Any) -> None:
     """Serve MODEL at http://HOST:PORT: POST /place answers rows of JSON or Arrow.
 
-    POST /learn places rows and learns them. It needs the token that is in OUTSAMPLE_TOKEN, and
-    so does all that comes from another machine. The log is one JSON line a request, on the
-    standard error. SIGTERM and Ctrl-C end it when what is under way is finished.
+    POST /learn places rows and learns them. If OUTSAMPLE_TOKEN is set, every request needs the
+    token in it; a token in OUTSAMPLE_READ_TOKEN does not allow learning. The log has one JSON
+    object per line, on the standard error. SIGHUP loads MODEL again; SIGTERM and Ctrl-C end the
+    service when the requests under way are answered.
     """
     with plain_errors():
         _check_installed()
         from outsample.cli.models import check_there
-        from outsample.service.limits import Limits
-        from outsample.service.request_log import RequestLog
-        from outsample.service.running import ListenError, run
-        from outsample.service.served_model import open_served
-        from outsample.service.service import Service
-        from outsample.service.tokens import VARIABLE, is_loopback
+        from outsample.service.access import READ_VARIABLE, TOKEN_VARIABLE, is_loopback, read_tokens
+        from outsample.service.server import ListenError, run
+        from outsample.service.settings import Settings
 
-        token = os.environ.get(VARIABLE)
-        if not is_loopback(host) and not token:
-            raise Failure(
-                f"--host {host} can be reached by others: set {VARIABLE} to a long random text, "
-                "which they have to send",
-                BAD_USE,
-            )
-        check_there(model)
-        with reading():
-            served = open_served(model, given["alpha"])
-        limits = Limits(
-            body_bytes=given["max_bytes"], rows=given["max_rows"], waiting=given["max_waiting"],
-            seconds=given["timeout"],
-        )  # fmt: skip
-        log = RequestLog()
-        learning = _open_learning(model, served, token, log, given)
-        service = Service(
-            served, limits, token=token, log=log, log_rows=given["log_rows"], learning=learning
-        )
         try:
-            run(service, host, port)
+            tokens, readers = read_tokens(TOKEN_VARIABLE), read_tokens(READ_VARIABLE)
+        except ValueError as error:
+            raise Failure(str(error), BAD_USE) from None
+        if not tokens and (readers or not is_loopback(host)):
+            reason = f"--host {host} can be reached by others" if not readers else READ_VARIABLE
+            advice = f"set {TOKEN_VARIABLE} to a long random text, which clients have to send"
+            raise Failure(f"{reason}: {advice}", BAD_USE)
+        if options["workers"] > 1 and not no_learn:
+            raise Failure("--workers needs --no-learn: only one process can learn", BAD_USE)
+        check_there(model)
+        learned = options.pop("learned")
+        settings = Settings(model=model, tokens=tokens, read_tokens=readers, **options)
+        if not no_learn:
+            settings.learned = _learned_file(model, learned, settings)
+        try:
+            with reading():
+                run(settings, host, port)
         except ListenError as error:
             raise Failure(str(error)) from error
 
 
-def _open_learning(
-    path: str, served: Any, token: str | None, log: Any, given: dict[str, Any]
-) -> Any:
-    """Let the model learn, if it can and may; None if it does not."""
-    from outsample.service.learning import can_learn, open_learning
-    from outsample.service.tokens import VARIABLE
+def _learned_file(model: str, learned: str | None, settings: Any) -> str | None:
+    """Return the file of learned rows; None for a model that cannot learn, or may not."""
+    from outsample.files.model_file import describe
+    from outsample.service.learning import STREAMED_CLASSES
 
-    kept = given["learned"] or f"{path}.learned"
-    if given["no_learn"] or not can_learn(served.model):
+    path = learned or f"{model}.learned"
+    with reading():
+        class_name = describe(model).class_name
+    if class_name not in STREAMED_CLASSES:
         return None
-    if not token and not os.path.exists(kept):
-        for name in ("learned", "window", "guard"):
-            if given[name] is not None:
-                said = f"--{name} is about learning, which needs a token: set {VARIABLE} to a long "
-                raise Failure(said + "random text, which those who send rows have to send", BAD_USE)
-        return None
-    settings = {name: given[name] for name in ("window", "guard") if given[name] is not None}
-    learning = open_learning(served.model, kept, served.about["digest"], settings)
-    served.model = learning.stream
-    log.add(
-        learned_file=kept, learned_again=learning.n_replayed, skipped=learning.n_skipped,
-        unfinished_bytes_dropped=learning.log.n_dropped,
-    )  # fmt: skip
-    return learning
+    if settings.tokens or os.path.exists(path):
+        return path
+    for name, value in {
+        "learned": learned, "window": settings.window, "guard": settings.guard
+    }.items():  # fmt: skip
+        if value is not None:
+            reason = f"--{name} is about learning, which needs a token: set OUTSAMPLE_TOKEN to a "
+            raise Failure(reason + "long random text, which clients have to send", BAD_USE)
+    return None
 
 
 def _check_installed() -> None:
     try:
         import fastapi  # noqa: F401
         import orjson  # noqa: F401
+        import prometheus_client  # noqa: F401
+        import sse_starlette  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
-        said = f"a service needs {error.name}: pip install 'outsample[serve]'"
-        raise Failure(said, BAD_USE) from error
+        reason = f"a service needs {error.name}: pip install 'outsample[serve]'"
+        raise Failure(reason, BAD_USE) from error

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,13 +58,19 @@ class Client:
         """Return what the service tells at a path."""
         return self._asked("GET", path, None)
 
-    def post(self, path: str, told: Any) -> Any:
-        """Send something, again after a while if the service is busy."""
-        return self._asked("POST", path, json.dumps(told))
+    def post(self, path: str, payload: Any) -> Any:
+        """Send rows, again after a while if the service is busy or the connection was lost.
 
-    def _asked(self, method: str, path: str, body: str | None) -> Any:
+        The idempotency key lets the service learn the rows once, however often they are sent.
+        """
+        return self._asked("POST", path, json.dumps(payload), {"Idempotency-Key": uuid4().hex})
+
+    def _asked(
+        self, method: str, path: str, body: str | None, extra: dict[str, str] | None = None
+    ) -> Any:
+        sent = {**self.headers, **(extra or {})}
         for last in [False] * (TRIES - 1) + [True]:
-            status, headers, answer = self._once(method, path, body)
+            status, headers, answer = self._once(method, path, body, sent)
             if status == 200:
                 return json.loads(answer)
             if status not in (429, 503) or last:
@@ -71,10 +78,12 @@ class Client:
             time.sleep(min(float(headers.get("Retry-After") or 1), 10.0))
         raise AssertionError("never reached")
 
-    def _once(self, method: str, path: str, body: str | None) -> tuple[int, Any, bytes]:
+    def _once(
+        self, method: str, path: str, body: str | None, headers: dict[str, str]
+    ) -> tuple[int, Any, bytes]:
         for fresh in (False, True):  # a connection that was kept may have been closed meanwhile
             try:
-                self.connection.request(method, self.prefix + path, body, self.headers)
+                self.connection.request(method, self.prefix + path, body, headers)
                 answer = self.connection.getresponse()
                 return answer.status, answer.headers, answer.read()
             except (OSError, HTTPException) as error:

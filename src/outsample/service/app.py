@@ -1,134 +1,241 @@
-"""The doors of the service: paths, what they take and what they answer."""
+"""The routes of the service, as a FastAPI application."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
+import signal
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Annotated, Any
 
+import anyio
 import numpy as np
-from fastapi import FastAPI, Request, Response
+from fastapi import Depends, FastAPI, Header, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from prometheus_client import CONTENT_TYPE_LATEST
+from sse_starlette.sse import EventSourceResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
 import outsample
-from outsample.service.bodies import answered, read_rows
-from outsample.service.gate import FAULT, Direct, Gate
-from outsample.service.inference_protocol import add_inference_protocol
-from outsample.service.json_rows import to_json
-from outsample.service.openapi import described
+from outsample.service import errors, inference, schemas
+from outsample.service.access import check_reader, check_writer
+from outsample.service.bodies import answer_rows, read_rows
+from outsample.service.errors import RequestError
+from outsample.service.events import parse_id, watch
+from outsample.service.middleware import RequestMiddleware
 from outsample.service.page_files import page_files
-from outsample.service.refusal import Refusal
+from outsample.service.served_model import ServedModel, open_model
 from outsample.service.service import Service
-from outsample.service.watching import add_watching
+from outsample.service.settings import MAX_LISTENERS
+from outsample.service.tables import ARROW, JSON, write_json
+
+log = logging.getLogger("outsample.service")
+# A type that FastAPI does not look into: rows are read by `read_rows`.
+Table = Annotated[Any, Depends(read_rows)]
+READER, WRITER = [Depends(check_reader)], [Depends(check_writer)]
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    code: {"model": schemas.Problem} for code in (401, 403, 408, 413, 415, 422, 429, 503, 507)
+}
+ARROW_TABLE = {"content": {ARROW: {"schema": {}}}}
 
 
-def create_app(service: Service) -> Any:
-    """Return the ASGI application of a service."""
+def create_app(service: Service) -> FastAPI:
+    """Return the application of a service."""
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
         service.ring.loop = asyncio.get_running_loop()
-        yield
+        _reload_on_hangup(service)
+        thread = threading.Thread(target=_recover, args=[service], name="recovery", daemon=True)
+        thread.start()
+        yield {"service": service}
         await asyncio.to_thread(service.end)
 
     app = FastAPI(
-        title="outsample", version=outsample.__version__, docs_url=None, redoc_url=None,
-        summary="Places rows on a map, and says how far to trust it.", lifespan=lifespan,
+        title="outsample", version=outsample.__version__, openapi_url=None,
+        summary="Places rows on a map, with the quality of each position.", lifespan=lifespan,
     )  # fmt: skip
-    app.add_exception_handler(Refusal, _refused)
-    app.add_exception_handler(HTTPException, _not_served)
-    app.add_exception_handler(Exception, _fault)  # it is raised again, for the gate to log
-    files = page_files()
-    direct = _add_data(app, service)
-    _add_state(app, service)
-    add_watching(app, service)
-    add_inference_protocol(app, service)
-    for path, (body, kind) in files.items():
-        _add_file(app, path, body, kind)
-    described(app, service)
-    return Gate(app, service, files, [route.path for route in app.routes], direct)  # type: ignore[attr-defined]
+    app.add_exception_handler(HTTPException, errors.handle_http_error)
+    app.add_exception_handler(RequestValidationError, errors.handle_invalid_parameter)
+    app.add_middleware(RequestMiddleware, service=service)
+    _add_data_routes(app, service)
+    _add_state_routes(app, service)
+    _add_watching_routes(app, service)
+    app.include_router(inference.router)
+    for path, (body, kind) in page_files().items():
+        file = Response(body, media_type=kind, headers={"Cache-Control": "no-cache"})
+        app.router.routes.append(Route(path, file))
+    return app
 
 
-def _add_data(app: FastAPI, service: Service) -> Direct:
-    async def rows_of(request: Request) -> np.ndarray:
-        rows = await read_rows(request, service.model, service.limits)
-        told = request.scope["outsample.told"] = {"rows": len(rows)}
-        if service.log_rows:
-            told["values"] = rows.tolist()
-        return rows
+def _add_data_routes(app: FastAPI, service: Service) -> None:
+    body = _describe_body(service.model)
 
-    @app.post("/place")
-    async def place(request: Request) -> Response:
-        """Place rows on the map: coordinates, and numbers that say how far to trust them."""
-        return await answered(request, service.model, await service.place(await rows_of(request)))
+    @app.post("/place", responses=PROBLEMS | {200: {"model": schemas.Placed, **ARROW_TABLE}},
+              openapi_extra=body, dependencies=READER)  # fmt: skip
+    async def place(request: Request, rows: Table) -> Response:
+        """Place rows on the map."""
+        model, answer = await service.place(rows)
+        return await answer_rows(request, model, answer)
 
-    @app.post("/learn")
-    async def learn(request: Request) -> Response:
-        """Place rows, and let the model learn them: the answer comes when they are on the disk."""
-        return await answered(request, service.model, await service.learn(await rows_of(request)))
+    @app.post("/learn", responses=PROBLEMS | {200: {"model": schemas.Learned, **ARROW_TABLE}},
+              openapi_extra=body, dependencies=WRITER)  # fmt: skip
+    async def learn(
+        request: Request,
+        rows: Table,
+        idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
+    ) -> Response:
+        """Place rows and learn them; the answer is sent when they are on the disk."""
+        model, answer = await service.learn(rows, idempotency_key)
+        return await answer_rows(request, model, answer)
 
-    return {"/place": place, "/learn": learn}
 
-
-def _add_state(app: FastAPI, service: Service) -> None:
-    @app.get("/model")
-    async def model() -> Response:
-        """Tell what is served: names, sizes, how it has changed since the start."""
-        return _json({**_about(service), **await service.status()})
+def _add_state_routes(app: FastAPI, service: Service) -> None:
+    @app.get("/model", dependencies=READER, response_model=schemas.ModelDescription,
+             response_model_exclude_unset=True)  # fmt: skip
+    def model() -> Any:
+        """Return what is served: names, sizes, what was learned."""
+        return service.describe()
 
     @app.get("/health")
-    async def health() -> Response:
-        """Tell that the service lives."""
-        return _json({"status": "alive"})
+    async def health() -> schemas.State:
+        """Return that the service is alive."""
+        return schemas.State(status="alive")
 
-    @app.get("/ready")
-    async def ready() -> Response:
-        """Tell that the service takes requests; 503 when it is ending."""
-        if service.is_ending:
-            raise Refusal(503, "the service is ending", retry_after=5)
-        return _json({"status": "ready"})
+    @app.get("/ready", responses={503: {"model": schemas.State}}, response_model=schemas.State,
+             response_model_exclude_none=True)  # fmt: skip
+    async def ready(response: Response) -> Any:
+        """Return whether the service takes requests, and how far it has come until then."""
+        if service.is_ready and not service.is_ending:
+            return {"status": "ready"}
+        response.status_code = 503
+        status = "ending" if service.is_ending else "starting"
+        return {"status": status, **service.progress()}
 
-    @app.get("/metrics")
-    async def metrics() -> Response:
-        """Tell counts and times, for Prometheus."""
-        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
+    @app.get("/openapi.json", dependencies=READER, include_in_schema=False)
+    def openapi() -> Any:
+        return app.openapi()
 
+    @app.get("/metrics", dependencies=READER, response_class=Response)
+    def metrics() -> Response:
+        """Return counts and times for Prometheus."""
+        return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
-def _add_file(app: FastAPI, path: str, body: bytes, kind: str) -> None:
-    @app.get(path, include_in_schema=False)
-    async def file() -> Response:
-        return Response(body, media_type=kind, headers={"Cache-Control": "no-cache"})
-
-
-def _about(service: Service) -> dict[str, Any]:
-    model = service.model
-    told = {**model.about, "alpha": model.alpha, "numbers": model.numbers}
-    limits = {name: getattr(service.limits, name) for name in ("body_bytes", "rows", "waiting")}
-    return {**told, "limits": limits}
-
-
-def _json(told: Any, status: int = 200) -> Response:
-    return Response(to_json(told), status_code=status, media_type="application/json")
-
-
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refusal)
-    told = error.told()
-    if request.url.path.startswith("/v2"):
-        told["error"] = error.reason  # as the protocol calls it
-    answer = _json(told, error.status)
-    answer.headers.update(error.headers)
-    return answer
+    @app.post("/reload", dependencies=WRITER, responses=PROBLEMS)
+    def reload() -> schemas.Reloaded:
+        """Serve the model file as it is now; a bad file is rejected, and the old model stays."""
+        try:
+            if service.settings.workers == 1:
+                is_changed = service.reload()
+                return schemas.Reloaded(digest=service.model.digest, changed=is_changed)
+            # The parent replaces its workers one after the other.
+            digest = open_model(service.settings.model).digest
+            is_changed = digest != service.model.digest
+            os.kill(os.getppid(), signal.SIGHUP)
+            return schemas.Reloaded(digest=digest, changed=is_changed)
+        except (OSError, ValueError) as error:
+            raise RequestError(422, f"{error} The model that was served before stays.") from None
 
 
-async def _not_served(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    reasons = {404: "there is nothing at this path", 405: "this path takes another method"}
-    answer = _json({"reason": reasons.get(error.status_code, str(error.detail))}, error.status_code)
-    answer.headers.update(error.headers or {})
-    return answer
+def _add_watching_routes(app: FastAPI, service: Service) -> None:
+    @app.get("/events", dependencies=READER, response_class=EventSourceResponse)
+    async def events(
+        last_event_id: Annotated[str | None, Header()] = None,
+        after: Annotated[str | None, Query()] = None,
+    ) -> EventSourceResponse:
+        """Send arrivals as they come, as server-sent events."""
+        if service.n_listeners >= MAX_LISTENERS:
+            reason = f"{MAX_LISTENERS} event streams are open; try again"
+            raise RequestError(503, reason, retry_after=10)
+        last = parse_id(last_event_id or after)
+        end = anyio.Event()
+        return EventSourceResponse(
+            watch(service, last, end), sep="\n", send_timeout=service.settings.timeout,
+            shutdown_event=end, shutdown_grace_period=5,
+        )  # fmt: skip
+
+    packed: dict[str, bytes] = {}
+
+    @app.get("/map", dependencies=READER, response_class=Response)
+    def points() -> Response:
+        """Return the points of the map, packed."""
+        model = service.model
+        if model.digest not in packed:
+            packed.clear()
+            packed[model.digest] = _packed_map(model)
+        return Response(packed[model.digest], media_type="application/octet-stream")
+
+    @app.get("/point/{number}", dependencies=READER, response_class=Response)
+    def point(number: str) -> Response:
+        """Return everything about one arrival: numbers, reasons, neighbours."""
+        at = parse_id(number)
+        arrivals = None if at is None else service.ring.arrival(at)
+        if arrivals is None:
+            kept = f"arrivals {service.ring.first_id} to {service.ring.next_id - 1} are kept"
+            raise RequestError(404, f"there is no arrival {number[:20]!r}; {kept}")
+        model, row = service.model, arrivals.rows[0]
+        names = model.feature_names or [str(column) for column in range(len(row))]
+        details: dict[str, Any] = {
+            "id": arrivals.first, "time": arrivals.time, "kind": arrivals.kind,
+            **{name: values[0] for name, values in arrivals.answer.items()},
+            "values": dict(zip(names, row.tolist(), strict=True)),
+            "neighbors": model.neighbors(row),
+        }  # fmt: skip
+        explained = model.explain(arrivals.rows)
+        if explained is not None:
+            details["main_reason"] = explained[0].main_reason
+            reasons = explained[0].reasons.items()
+            details["reasons"] = {name: reason._asdict() for name, reason in reasons}
+        return Response(write_json(details), media_type=JSON)
 
 
-async def _fault(request: Request, error: Exception) -> Response:
-    return _json(FAULT.told(), FAULT.status)
+def _recover(service: Service) -> None:
+    try:
+        service.recover()
+    except Exception:
+        if service.on_failure is None:
+            raise
+        service.on_failure()
+
+
+def _reload_on_hangup(service: Service) -> None:
+    """Reload the model on SIGHUP, where there are signals and one process."""
+
+    def reload() -> None:
+        try:
+            if not service.reload():
+                log.info("the model file has not changed")
+        except Exception as error:
+            log.error("the model that was served before stays: %s", error)
+
+    if service.settings.workers > 1 or threading.current_thread() is not threading.main_thread():
+        return
+    if hasattr(signal, "SIGHUP"):
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGHUP, lambda: loop.run_in_executor(None, reload) and None)
+
+
+def _packed_map(model: ServedModel) -> bytes:
+    from outsample.report.map_data import collect
+    from outsample.report.map_packing import packed
+
+    try:
+        data = collect(model.core, model.map_names, model.columns, None)
+    except (TypeError, ValueError) as error:
+        raise RequestError(404, f"this model's map cannot be drawn: {error}") from None
+    return packed(data, {"level": data.level})
+
+
+def _describe_body(model: ServedModel) -> dict[str, Any]:
+    """Return the request body for OpenAPI, with an example that works."""
+    row = np.round(0.1 * np.arange(model.n_features), 1).tolist()
+    example: dict[str, Any] = {"rows": [row]}
+    if model.feature_names is not None:
+        example["columns"] = model.feature_names
+    kinds = [schemas.Rows.model_json_schema(), schemas.Records.model_json_schema()]
+    content = {"schema": {"anyOf": kinds}, "examples": {"one row": {"value": example}}}
+    return {"requestBody": {"required": True, "content": {JSON: content, ARROW: {"schema": {}}}}}

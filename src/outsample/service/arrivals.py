@@ -1,7 +1,7 @@
-"""The last rows that were placed or learned, by number: what pages watch and ask about.
+"""The most recent arrivals, placed or learned, by number: what pages watch and ask about.
 
-A ring bounded in rows and bytes. Watchers have a place in it and nothing else, so that a slow one
-costs nothing and holds nobody up: what it has not read when it falls off the end is gone.
+The ring is bounded in rows and bytes. A watcher only keeps a position in it, so a slow watcher
+delays nobody: arrivals that it has not read in time are gone.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# Columns beside those of answers.
-ROWS, TIME, REQUEST, KIND, ACCEPTED = "rows", "time", "request", "kind", "accepted"
 PLACED, LEARNED = "placed", "learned"
+KEPT = ("rows", "time", "request", "is_learned")  # columns that are not part of the answer
 
 
 class Arrivals(NamedTuple):
-    """Rows of one request: ids from ``first`` on, when, what was done, rows and answers."""
+    """Rows of one request: the first id, the time, what was done, rows and answers."""
 
     first: int
     time: float
@@ -27,29 +26,18 @@ class Arrivals(NamedTuple):
     rows: np.ndarray
     answer: dict[str, Any]
 
-    @property
-    def stop(self) -> int:
-        """Id after the last."""
-        return self.first + len(self.rows)
-
 
 class Ring:
-    """The last arrivals; ids go on for ever, from 1.
+    """The most recent arrivals, in a structured array that is overwritten in turn.
 
-    Rows are in arrays that are written round and round: memory is the same from the first
-    arrival to the last.
-
-    Parameters
-    ----------
-    most_rows, most_bytes : int
-        What is kept at most.
+    Ids count from 1 and are never used again.
     """
 
-    def __init__(self, most_rows: int = 200_000, most_bytes: int = 2**26) -> None:
-        self.most_rows, self.most_bytes = most_rows, most_bytes
-        self.columns: dict[str, np.ndarray] = {}
-        self.next_id = 1
-        self.n_requests = 0
+    def __init__(self, max_rows: int = 200_000, max_bytes: int = 2**26) -> None:
+        self.max_rows, self.max_bytes = max_rows, max_bytes
+        self.records: np.ndarray | None = None
+        self.next_id = self.oldest_id = 1
+        self.n_requests = self.capacity = 0
         self.lock = threading.Lock()
         self.watchers: set[asyncio.Event] = set()
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -57,74 +45,64 @@ class Ring:
     @property
     def first_id(self) -> int:
         """Oldest id that is kept, or the next one."""
-        return max(1, self.next_id - self.capacity)
-
-    @property
-    def capacity(self) -> int:
-        """Rows that are kept."""
-        return len(self.columns[ROWS]) if self.columns else 0
+        return max(self.oldest_id, self.next_id - self.capacity)
 
     def add(self, kind: str, rows: np.ndarray, answer: dict[str, Any]) -> int:
-        """Keep rows with their answers; return the id of the first."""
+        """Keep rows with their answers; return the id of the first row."""
         with self.lock:
-            first = self.next_id
-            self.n_requests += 1
-            about = {TIME: time.time(), REQUEST: self.n_requests, KIND: kind == LEARNED}
-            if not self.columns:
-                self._begin({ROWS: rows, **answer, **about})
-            skipped = max(0, len(rows) - self.capacity)
-            at = (first + skipped + np.arange(len(rows) - skipped)) % self.capacity
-            for name, column in self.columns.items():
-                if name in about:
-                    column[at] = about[name]
-                else:
-                    given = rows if name == ROWS else answer.get(name)
-                    column[at] = 0 if given is None else given[skipped:]
+            if self.records is None:
+                self.records = self._allocate(rows, answer)
+            first, self.n_requests = self.next_id, self.n_requests + 1
             self.next_id = first + len(rows)
-        if self.watchers and self.loop is not None:
-            try:
-                self.loop.call_soon_threadsafe(self.wake)
-            except RuntimeError:  # the loop has ended
-                pass
+            skipped = max(0, len(rows) - self.capacity)
+            new = np.zeros(len(rows) - skipped, self.records.dtype)
+            new["rows"], new["time"] = rows[skipped:], time.time()
+            new["request"], new["is_learned"] = self.n_requests, kind == LEARNED
+            for name in answer.keys() & set(new.dtype.names or ()):
+                new[name] = answer[name][skipped:]
+            self.records[np.arange(first + skipped, self.next_id) % self.capacity] = new
+        self.wake()
         return first
 
-    def wake(self) -> None:
-        """Tell those who wait that there is something new, or that all ends."""
-        for watcher in self.watchers:
-            watcher.set()
+    def clear(self) -> None:
+        """Forget all arrivals; ids go on."""
+        with self.lock:
+            self.oldest_id = self.next_id
+        self.wake()
 
-    def after(self, last: int, most_rows: int) -> Arrivals | None:
-        """Return arrivals of one request with ids above ``last``, as many as that at most."""
+    def wake(self) -> None:
+        """Wake the watchers, from any thread."""
+        if self.watchers and self.loop is not None and not self.loop.is_closed():
+            for watcher in tuple(self.watchers):
+                self.loop.call_soon_threadsafe(watcher.set)
+
+    def after(self, last: int, max_rows: int) -> Arrivals | None:
+        """Return at most ``max_rows`` arrivals of one request with ids above ``last``."""
         with self.lock:
             start = max(last + 1, self.first_id)
-            if start >= self.next_id:
+            if start >= self.next_id or self.records is None:
                 return None
-            ids = np.arange(start, min(self.next_id, start + most_rows))
-            of = self.columns[REQUEST][ids % self.capacity]
-            return self._copied(ids[of == of[0]])
+            ids = np.arange(start, min(self.next_id, start + max_rows))
+            records = self.records[ids % self.capacity]
+        records = records[records["request"] == records["request"][0]]
+        names = [name for name in records.dtype.names if name not in KEPT]
+        answer = {name: np.ascontiguousarray(records[name]) for name in names}
+        is_learned = bool(records["is_learned"][0])
+        if not is_learned:
+            answer.pop("accepted")
+        kind = LEARNED if is_learned else PLACED
+        return Arrivals(start, float(records["time"][0]), kind, records["rows"], answer)
 
-    def one(self, number: int) -> Arrivals | None:
-        """Return the arrival with an id, None if it is gone or has not been."""
-        with self.lock:
-            if not self.first_id <= number < self.next_id:
-                return None
-            return self._copied(np.array([number]))
+    def arrival(self, number: int) -> Arrivals | None:
+        """Return the arrival with an id; None if it is gone or has not come yet."""
+        return self.after(number - 1, 1) if number >= self.first_id else None
 
-    def _begin(self, told: dict[str, Any]) -> None:
-        """Make the arrays, for answers such as this; learned rows have one column more."""
-        shapes = {name: np.asarray(values) for name, values in {ACCEPTED: [False], **told}.items()}
-        row_bytes = sum(one.itemsize * int(np.prod(one.shape[1:])) for one in shapes.values())
-        capacity = max(1, min(self.most_rows, self.most_bytes // row_bytes))
-        for name, one in shapes.items():
-            self.columns[name] = np.zeros((capacity, *one.shape[1:]), one.dtype)
-            self.columns[name].fill(0)  # takes the memory now, not bit by bit
-
-    def _copied(self, ids: np.ndarray) -> Arrivals:
-        at = ids % self.capacity
-        found = {name: column[at] for name, column in self.columns.items()}
-        when, learned = float(found.pop(TIME)[0]), bool(found.pop(KIND)[0])
-        rows, accepted = found.pop(ROWS), found.pop(ACCEPTED)
-        del found[REQUEST]
-        if learned:
-            found[ACCEPTED] = accepted
-        return Arrivals(int(ids[0]), when, LEARNED if learned else PLACED, rows, found)
+    def _allocate(self, rows: np.ndarray, answer: dict[str, Any]) -> np.ndarray:
+        """Make records for answers like this one; learned rows have one more column."""
+        columns = {"accepted": np.zeros(1, bool), **answer, "rows": rows}
+        fields: list[Any] = [(name, part.dtype, part.shape[1:]) for name, part in columns.items()]
+        dtype = np.dtype([*fields, ("time", "f8"), ("request", "i8"), ("is_learned", "?")])
+        self.capacity = max(1, min(self.max_rows, self.max_bytes // dtype.itemsize))
+        records = np.empty(self.capacity, dtype)
+        records.view(np.uint8).fill(0)  # takes the memory now, not little by little
+        return records

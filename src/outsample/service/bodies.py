@@ -1,78 +1,110 @@
-"""Bodies of requests, read in pieces and bounded; answers in the form that was asked for."""
+"""Request bodies, read with limits on size and time; answers in the format that was asked for."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
-from starlette.requests import Request
+from fastapi import Request
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from outsample.service.arrow_rows import ARROW, rows_of_arrow, to_arrow
-from outsample.service.json_pieces import in_pieces, many_to_json
-from outsample.service.json_rows import columns_of, rows_of_json, to_json
-from outsample.service.limits import Limits
-from outsample.service.named_columns import matched
-from outsample.service.refusal import Refusal
+from outsample.service.errors import RequestError
 from outsample.service.served_model import ServedModel
+from outsample.service.service import MANY_ROWS, Service
+from outsample.service.settings import MAX_JSON_BYTES
+from outsample.service.tables import ARROW, JSON, read_arrow, read_json, write_arrow, write_json
 
-JSON = "application/json"
-# Larger bodies are parsed by a thread, while others are served.
-LARGE = 2**16
-# Answers with more rows are written by a thread.
-MANY_ROWS = 1000
+# Larger bodies are parsed by a thread, while other requests are served.
+LARGE_BODY_BYTES = 2**16
+T = TypeVar("T")
 
 
-async def read_body(request: Request, limits: Limits) -> bytes:
-    """Read a body; one that is too large, or too slow, is refused before all of it is there."""
-    said = f"the body is larger than {limits.body_bytes:,} bytes; send it in parts"
-    declared = request.headers.get("content-length", "0")
-    if declared.isdigit() and int(declared) > limits.body_bytes:
-        raise Refusal(413, said)
-    pieces, size = [], 0
+async def read_body(request: Request, service: Service, max_bytes: int) -> bytes:
+    """Return the body of a request, unless it is too large or too slow."""
+    too_large = f"the body is larger than {max_bytes:,} bytes; send it in parts"
+    if max_bytes < service.settings.max_bytes:
+        too_large += ", or send Arrow instead of JSON"
+    length = request.headers.get("content-length", "0")
+    if length.isdigit() and int(length) > max_bytes:
+        raise RequestError(413, too_large)
+    message = await request.receive()
+    body = bytearray(message.get("body", b""))
+    if not message.get("more_body", False):
+        return bytes(body)
+    # A slow client does not count among those that wait for the model.
+    request.scope["outsample.release"]()
+    held = 0
     try:
-        async with asyncio.timeout(limits.seconds):
-            async for piece in request.stream():
-                size += len(piece)
-                if size > limits.body_bytes:
-                    raise Refusal(413, said)
-                pieces.append(piece)
+        async with asyncio.timeout(service.settings.timeout):
+            while True:
+                if len(body) > max_bytes:
+                    raise RequestError(413, too_large)
+                service.hold(held, len(body) - held)
+                held = len(body)
+                if not message.get("more_body", False):
+                    break
+                message = await request.receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientDisconnect
+                body += message.get("body", b"")
+        gate = service.gates["/learn" if request.url.path == "/learn" else "/place"]
+        if gate.is_full:
+            raise RequestError(429, "more requests wait than can be answered soon", retry_after=1)
+        request.scope["outsample.enter"]()
+        return bytes(body)
     except TimeoutError:
-        raise Refusal(408, f"the body took more than {limits.seconds:g} seconds") from None
-    return b"".join(pieces)
+        reason = f"the body took more than {service.settings.timeout:g} seconds"
+        raise RequestError(408, reason) from None
+    finally:
+        service.held_bytes -= held
 
 
-async def read_rows(request: Request, model: ServedModel, limits: Limits) -> np.ndarray:
-    """Read rows (q, D) as the model takes them."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in (JSON, ARROW):
-        raise Refusal(415, f"send {JSON} or {ARROW}, not {kind[:60]!r}")
-    body = await read_body(request, limits)
-
-    def rows() -> np.ndarray:
-        columns: list[str] | None
-        if kind != JSON:
-            found, columns = rows_of_arrow(body, limits.rows)
-        elif len(body) > LARGE and (cut := in_pieces(body, limits.rows)) is not None:
-            found, columns = cut[0], columns_of(cut[1])
-        else:
-            found, columns = rows_of_json(body)
-        return matched(found, columns, model.feature_names, model.n_features, limits.rows)
-
-    return await asyncio.to_thread(rows) if len(body) > LARGE else rows()
+async def in_thread(is_large: bool, function: Callable[..., T], *arguments: Any) -> T:
+    """Call a function, in a thread if there is much to do."""
+    return await asyncio.to_thread(function, *arguments) if is_large else function(*arguments)
 
 
-async def answered(request: Request, model: ServedModel, told: dict[str, Any]) -> Response:
-    """Answer in JSON or Arrow: what is accepted, else what was sent."""
+async def read_rows(request: Request) -> np.ndarray:
+    """Return the rows (q, D) of a request in the model's order of columns."""
+    service: Service = request.scope["state"]["service"]
+    service.check_ready()
+    settings, kind = service.settings, content_type(request)
+    if kind == JSON:
+        body = await read_body(request, service, min(MAX_JSON_BYTES, settings.max_bytes))
+        read, is_large = read_json, len(body) > LARGE_BODY_BYTES
+    elif kind == ARROW:
+        body = await read_body(request, service, settings.max_bytes)
+        read, is_large = read_arrow, True
+    else:
+        raise RequestError(415, f"send {JSON} or {ARROW}, not {kind[:60]!r}")
+    rows = await in_thread(is_large, read, body, service.model, settings.max_rows)
+    log_rows(request, rows)
+    return rows
+
+
+def log_rows(request: Request, rows: np.ndarray) -> None:
+    """Have the log tell the number of rows, and their values if that is wanted."""
+    fields: dict[str, Any] = {"rows": len(rows)}
+    if request.scope["state"]["service"].settings.log_rows:
+        fields["values"] = rows.tolist()
+    request.scope["outsample.log"] = fields
+
+
+def content_type(request: Request) -> str:
+    """Return the media type of a body, without its parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def answer_rows(request: Request, model: ServedModel, answer: dict[str, Any]) -> Response:
+    """Return an answer as JSON or Arrow: what is accepted, otherwise what was sent."""
     accepted = request.headers.get("accept", "*/*")
-    sent = request.headers.get("content-type", "").lower().startswith(ARROW)
-    if ARROW in accepted or (sent and JSON not in accepted):
-        table = model.table(told)
-        if "accepted" in told:
-            table["accepted"] = told["accepted"]
-        headers = {"X-First-Id": str(told["first_id"])}
-        return Response(to_arrow(table), media_type=ARROW, headers=headers)
-    if told["n_rows"] > MANY_ROWS:
-        return Response(await asyncio.to_thread(many_to_json, told), media_type=JSON)
-    return Response(to_json(told), media_type=JSON)
+    headers = {"X-Model-Digest": answer["digest"]}
+    if ARROW in accepted or (content_type(request) == ARROW and JSON not in accepted):
+        headers["X-First-Id"] = str(answer["first_id"])
+        body = await asyncio.to_thread(write_arrow, model.table(answer))
+        return Response(body, media_type=ARROW, headers=headers)
+    body = await in_thread(answer["n_rows"] > MANY_ROWS, write_json, answer)
+    return Response(body, media_type=JSON, headers=headers)

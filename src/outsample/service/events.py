@@ -1,4 +1,4 @@
-"""Arrivals as server-sent events: from where the watcher stopped, as fast as it reads."""
+"""Arrivals as server-sent events: from where a watcher stopped, as fast as it reads."""
 
 from __future__ import annotations
 
@@ -7,77 +7,84 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
+import anyio
 import numpy as np
 
 from outsample.service.arrivals import Arrivals
-from outsample.service.json_rows import to_json
 from outsample.service.service import Service
+from outsample.service.tables import write_json
 
-KEEP_ALIVE = 15.0
-STATUS_EVERY = 1.0
-# Rows in one message, and those of them that are given a reason.
-MOST_ROWS, MOST_REASONS = 500, 20
+STATUS_SECONDS = 1.0
+# Rows in one message, and how many of its strange rows get a reason.
+MAX_ROWS, MAX_EXPLAINED = 500, 20
+Event = dict[str, Any]
 
 
-async def events(service: Service, last: int | None) -> AsyncIterator[bytes]:
-    """Tell arrivals with ids above ``last``, those to come if it is None, until the service ends.
+async def watch(service: Service, last: int | None, end: anyio.Event) -> AsyncIterator[Event]:
+    """Yield arrivals with ids above ``last``, or those to come if it is None, until the end.
 
-    A watcher that is so slow that arrivals have left the ring before it read them is told of the
-    gap; nobody waits for it.
+    A watcher that is so slow that arrivals have left the ring gets an event about the gap.
     """
     ring, woken = service.ring, asyncio.Event()
-    ring.watchers.add(woken)
     last = ring.next_id - 1 if last is None else min(last, ring.next_id - 1)
-    told, told_at = await service.fresh_status(), time.monotonic()
+    ring.watchers.add(woken)
+    service.n_listeners += 1
     try:
-        yield b"retry: 1000\n\n" + _message("status", told)
-        while not service.is_ending:
+        status = await asyncio.to_thread(service.status)
+        status_time = time.monotonic()
+        yield {**_event("status", status), "retry": 1000}
+        while not end.is_set():
             woken.clear()
-            found = ring.after(last, MOST_ROWS)
-            if found is not None:
-                if found.first > last + 1:
-                    gap = {"first_id": last + 1, "n_rows": found.first - last - 1}
-                    yield _message("gap", gap)
-                last = found.stop - 1
-                yield _message("arrivals", await _told(service, found), last)
-            if time.monotonic() >= told_at + STATUS_EVERY:
-                now, told_at = await service.fresh_status(), time.monotonic()
-                if now != told:
-                    told = now
-                    yield _message("status", told)
-            if found is None:
-                # What was learned a moment ago is judged soon, though nothing else arrives.
-                stale = service.learning is not None and service.learning.is_stale
+            arrivals = ring.after(last, MAX_ROWS)
+            if arrivals is not None:
+                if arrivals.first > last + 1:
+                    gap = {"first_id": last + 1, "n_rows": arrivals.first - last - 1}
+                    yield _event("gap", gap)
+                last = arrivals.first + len(arrivals.rows) - 1
+                payload = await asyncio.to_thread(_describe, service, arrivals)
+                yield {**_event("arrivals", payload), "id": str(last)}
+            if time.monotonic() >= status_time + STATUS_SECONDS:
+                status_time = time.monotonic()
+                latest = await asyncio.to_thread(service.status)
+                if latest != status:
+                    status = latest
+                    yield _event("status", status)
+            if arrivals is None:
                 try:
-                    await asyncio.wait_for(woken.wait(), STATUS_EVERY if stale else KEEP_ALIVE)
+                    await asyncio.wait_for(woken.wait(), STATUS_SECONDS)
                 except TimeoutError:
-                    yield b": alive\n\n"
+                    pass
     finally:
         ring.watchers.discard(woken)
+        service.n_listeners -= 1
 
 
-def last_seen(header: str | None, query: str | None) -> int | None:
-    """Return the id after which to begin; what is no number counts as nothing."""
-    given = header or query or ""
-    return int(given) if given.isascii() and given.isdigit() and len(given) < 16 else None
+def parse_id(text: str | None) -> int | None:
+    """Return an id; None for a text that is not a number.
+
+    >>> [parse_id(text) for text in ("7", "-1", "x", None, "9" * 30)]
+    [7, None, None, None, None]
+    """
+    is_number = text is not None and text.isascii() and text.isdigit() and len(text) < 16
+    return int(text) if is_number and text is not None else None
 
 
-async def _told(service: Service, found: Arrivals) -> dict[str, Any]:
-    """Rows of one message by column, fine enough to draw, and why the strange ones are so."""
-    told = {
+def _describe(service: Service, arrivals: Arrivals) -> Event:
+    """Return arrivals by column, precise enough to draw, and why the strange rows are strange."""
+    columns = {
         name: values.astype(np.float32) if values.dtype.kind == "f" else values
-        for name, values in found.answer.items()
+        for name, values in arrivals.answer.items()
         if name not in ("bound", "n_neighbors")
     }
-    p = found.answer.get("p_value")
-    strange = np.arange(0) if p is None else np.flatnonzero(p <= service.model.alpha)
-    reasons = await service.main_reasons(found, strange[:MOST_REASONS])
-    if "p_value" in told:  # to the last bit: they are compared with levels
-        told["p_value"] = found.answer["p_value"]
-    about = {"first_id": found.first, "time": found.time, "kind": found.kind}
-    return {**about, "n_rows": len(found.rows), **told, "reasons": reasons}
+    reasons: dict[int, str] = {}
+    p_values = arrivals.answer.get("p_value")
+    if p_values is not None:
+        columns["p_value"] = p_values  # exact, as it is compared with levels
+        strange = np.flatnonzero(p_values <= service.settings.alpha)
+        reasons = service.main_reasons(arrivals, strange[:MAX_EXPLAINED])
+    head = {"first_id": arrivals.first, "time": arrivals.time, "kind": arrivals.kind}
+    return {**head, "n_rows": len(arrivals.rows), **columns, "reasons": reasons}
 
 
-def _message(event: str, told: Any, number: int | None = None) -> bytes:
-    head = f"event: {event}\n" + (f"id: {number}\n" if number is not None else "")
-    return head.encode() + b"data: " + to_json(told) + b"\n\n"
+def _event(name: str, payload: Any) -> Event:
+    return {"event": name, "data": write_json(payload).decode()}

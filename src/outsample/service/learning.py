@@ -1,164 +1,227 @@
-"""Rows that are learned: written ahead, then learned, then acknowledged."""
+"""Learning: rows are committed to a file, then learned, then acknowledged."""
 
 from __future__ import annotations
 
-import errno
-import os
-from collections.abc import Callable
-from threading import Lock
-from time import monotonic
+import copy
+import logging
+import sqlite3
+import threading
+import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from outsample.estimators.novelty_detector import NoveltyDetector
-from outsample.estimators.pca_extension import PCAExtension
 from outsample.estimators.streaming import StreamingExtension
 from outsample.files.model_file import identity, load, save
-from outsample.service.joining import Job
-from outsample.service.refusal import Refusal
-from outsample.service.write_ahead import LearnedFileError, WriteAhead
+from outsample.service.errors import RequestError
+from outsample.files.learned_rows import LearnedRows
+from outsample.files.old_learned_rows import LearnedFileError
+from outsample.service.served_model import ServedModel, placement_columns
+from outsample.service.settings import Settings
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-# Rows in one record at most, if they are of several requests; and when a file is begun anew.
-GROUP_BYTES = 2**26
-COMPACT_BYTES = 2**28
-REFRESH_SECONDS = 1.0
+# Calls after which a snapshot is written, and the file size from which old calls are removed.
+SNAPSHOT_CALLS = 2000
+PRUNE_BYTES = 2**28
+# A snapshot takes at most a fifth of the time.
+SNAPSHOT_PAUSE = 4.0
+STATUS_SECONDS = 1.0
+# Classes that are streams, or can become one.
+STREAMED_CLASSES = ("NoveltyDetector", "PCAExtension", "StreamingExtension")
+log = logging.getLogger("outsample.service")
 
 
-class Learning:
-    """A stream that learns, and the file from which it learns again after a crash.
+class Learner:
+    """A stream that learns, with the file that restores it after a crash.
 
-    Parameters
-    ----------
-    stream : StreamingExtension
-        What learns.
-    log : WriteAhead
-        Where rows are before they are acknowledged.
+    After `recover`, ``stream`` contains everything that was acknowledged.
     """
 
-    def __init__(self, stream: Any, log: WriteAhead) -> None:
-        self.stream, self.log = stream, log
-        self.n_replayed = self.n_skipped = 0
-        self.compact_bytes = COMPACT_BYTES
-        self.told: dict[str, Any] = {}
-        for rows in log.calls():
+    def __init__(self, served: ServedModel, settings: Settings) -> None:
+        assert settings.learned is not None
+        options = {"window": settings.window, "guard": settings.guard}
+        is_stream = isinstance(served.model, StreamingExtension)
+        example = served.model if is_stream else StreamingExtension(None)
+        defaults = {name: getattr(example, name) for name in options}
+        self.served = served
+        self.rows = LearnedRows(
+            settings.learned, served.digest, served.n_features, options, defaults
+        )
+        if is_stream and self.rows.settings != defaults:
+            self.rows.close()
+            raise ValueError(f"the model is a stream with settings of its own: {defaults}")
+        self.stream = self._begin(served)
+        self.last_id = self.snapshot_id = self.n_replayed = self.n_skipped = 0
+        self.n_calls = self.rows.count_after(0)
+        self.lock, self.is_closing = threading.Lock(), False
+        self.saving: threading.Thread | None = None
+        self.next_snapshot, self.status_time = 0.0, -STATUS_SECONDS
+        self._status: dict[str, Any] = {}
+
+    def recover(self) -> None:
+        """Load the last snapshot, and learn the calls after it again, call by call."""
+        with self.lock:
+            self._load_snapshot()
+            self.last_id = self.snapshot_id
+            self.n_calls = self.rows.count_after(self.last_id)
+            for number, rows in self.rows.calls_after(self.last_id):
+                if self.is_closing:
+                    return
+                try:
+                    self.stream.learn(rows)
+                    self.n_replayed += 1
+                except ValueError:  # the model rejected the call when it came, too
+                    self.n_skipped += 1
+                self.last_id = number
+
+    def learn(self, calls: list[tuple[np.ndarray, str | None]]) -> list[Any]:
+        """Commit and learn the rows of calls; return answers or exceptions."""
+        with self.lock:
+            answers: list[Any] = [None] * len(calls)
+            repeated = self._repeated(calls)
+            new = [at for at in range(len(calls)) if at not in repeated]
             try:
-                stream.learn(rows)
-                self.n_replayed += len(rows)
-            except Exception:  # as at first, when they were refused: the state is the same
-                self.n_skipped += len(rows)
-        self.refreshing = Lock()
-        self.refresh()
+                ids = self.rows.add([calls[at] for at in new]) if new else []
+            except sqlite3.Error as error:
+                rejection = _unwritten(error)
+                return [rejection] * len(calls)
+            for at, number in zip(new, ids, strict=True):
+                answers[at] = self._learn_call(number, calls[at][0])
+                self.last_id = number
+            for at, earlier in repeated.items():
+                answers[at] = self._repeat(calls[at][0], earlier)
+        if self.last_id - self.snapshot_id >= SNAPSHOT_CALLS:
+            self._snapshot_later()
+        return answers
 
-    def round(
-        self, jobs: list[Job], arrived: Callable[[np.ndarray, Any, dict[str, Any]], dict[str, Any]]
-    ) -> list[Job]:
-        """Learn the rows of jobs that wait, after one write for all; return those left."""
-        group, n_bytes = [jobs[0]], jobs[0].rows.nbytes
-        for job in jobs[1:]:
-            n_bytes += job.rows.nbytes
-            if n_bytes > GROUP_BYTES:
-                break
-            group.append(job)
+    def status(self) -> dict[str, Any]:
+        """Return what was learned, and whether the map is out of date, at most a second old."""
+        stream, now = self.stream, time.monotonic()
+        counts = {"n_seen": int(stream.n_seen_), "n_learned": int(stream.n_learned_)}
+        is_old = counts["n_seen"] != self._status.get("n_seen")
+        if is_old and now > self.status_time + STATUS_SECONDS:
+            self.status_time, drift = now, stream.drift_
+            self._status = {
+                "n_seen": counts["n_seen"], "drift": str(drift),
+                "needs_refit": bool(drift.reason), "refit_reason": str(drift.reason),
+            }  # fmt: skip
+        return {"learning": True, **self._status, **counts}
+
+    def replace(self, served: ServedModel) -> Any:
+        """Go on with another model, which has learned nothing; return its stream."""
+        with self.lock:
+            self._wait_for_snapshot()
+            stream = self._begin(served)
+            stream.place(np.eye(2, served.n_features))
+            self.rows.describe(model=served.digest, snapshot=None, pruned=self.last_id)
+            self.served, self.stream, self.snapshot_id = served, stream, self.last_id
+            self._status, self.status_time = {}, -STATUS_SECONDS
+        return stream
+
+    def close(self) -> None:
+        """Write a last snapshot, so that the next start has nothing to learn again."""
+        self.is_closing = True
+        with self.lock:
+            self._wait_for_snapshot()
+            if self.last_id > self.snapshot_id:
+                self._snapshot(copy.copy(self.stream), self.last_id)
+            self.rows.close()
+
+    def _begin(self, served: ServedModel) -> Any:
+        if isinstance(served.model, StreamingExtension):
+            return copy.copy(served.model)
+        return StreamingExtension(served.model, **self.rows.settings)
+
+    def _learn_call(self, number: int, rows: np.ndarray) -> Any:
         try:
-            self.log.append([job.rows for job in group])
-        except OSError as error:
-            refusal = _unwritten(error)
-            for job in group:
-                job.tell(refusal)
-            return jobs[len(group) :]
-        answers: list[Any] = []
-        for job in group:
-            try:
-                learned = self.stream.learn(job.rows)
-                more = {"accepted": np.asarray(learned.accepted)}
-                answers.append(arrived(job.rows, learned.placement, more))
-            except ValueError as error:
-                answers.append(Refusal(422, str(error)))
-            except Exception as error:
-                answers.append(error)
-        seen, learned = int(self.stream.n_seen_), int(self.stream.n_learned_)
-        self.told = {**self.told, "n_seen": seen, "n_learned": learned}
-        self.is_stale = True
-        for job, answer in zip(group, answers, strict=True):  # who asks next is told the above
-            job.tell(answer)
-        self._compact()
-        return jobs[len(group) :]
+            learned = self.stream.learn(rows)
+        except Exception as error:
+            self.rows.discard(number)  # it is not acknowledged, and was not learned
+            return RequestError(422, str(error)) if isinstance(error, ValueError) else error
+        answer = placement_columns(learned.placement)
+        accepted = np.asarray(learned.accepted)
+        return {**answer, "accepted": accepted, "digest": self.served.digest}
 
-    @property
-    def needs_refresh(self) -> bool:
-        """Whether what is told of drift is of more than a moment ago."""
-        return self.is_stale and monotonic() > self.told_at + REFRESH_SECONDS
+    def _repeated(self, calls: list[tuple[np.ndarray, str | None]]) -> dict[int, np.ndarray]:
+        """Return the calls whose idempotency key was used before, with the rows sent then."""
+        keys = [key for _, key in calls if key is not None]
+        earlier = self.rows.find(keys) if keys else {}
+        repeated = {}
+        for at, (rows, key) in enumerate(calls):
+            if key is not None and key in earlier:
+                repeated[at] = earlier[key]
+            elif key is not None:
+                earlier[key] = rows
+        return repeated
 
-    def refresh(self) -> None:
-        """Look again at whether the map is out of date, which takes a few milliseconds."""
-        with self.refreshing:
-            self.is_stale, self.told_at = False, monotonic()
-            drift = self.stream.drift_
-            self.told = {
-                "learning": True,
-                "n_seen": int(self.stream.n_seen_),
-                "n_learned": int(self.stream.n_learned_),
-                "drift": str(drift),
-                "needs_refit": bool(drift.reason),
-                "refit_reason": str(drift.reason),
-            }
+    def _repeat(self, rows: np.ndarray, earlier: np.ndarray) -> Any:
+        if not np.array_equal(rows, earlier):
+            return RequestError(422, "this Idempotency-Key was used before with other rows")
+        answer = placement_columns(self.stream.place(rows))
+        return {**answer, "repeated": True, "digest": self.served.digest}
 
-    def _compact(self) -> None:
-        """Keep the stream itself, instead of all it ever learned, when the file is large."""
-        if self.log.n_bytes < self.compact_bytes:
+    def _load_snapshot(self) -> None:
+        about = self.rows.about
+        snapshot = about["snapshot"]
+        if snapshot is None:
+            self.snapshot_id = max(0, about["pruned"])
             return
-        old = self.log.snapshot
-        name = f"{self.log.path.name}.{self.log.number}.outsample"
-        try:
-            save(self.stream, self.log.path.with_name(name))
-            digest = identity(self.log.path.with_name(name))
-            self.log.restart({"file": name, "digest": digest})
-        except Exception:  # no room: go on with the old file, and try again when it is larger
-            self.compact_bytes = 2 * self.log.n_bytes
+        path = self.rows.path.with_name(snapshot["file"])
+        if path.is_file() and identity(path) == snapshot["digest"]:
+            self.stream, self.snapshot_id = load(path), snapshot["last_id"]
+            self.stream.place(np.eye(2, self.served.n_features))  # verifies a large file
             return
-        if old is not None:
-            self.log.path.with_name(old["file"]).unlink(missing_ok=True)
-
-
-def can_learn(model: Any) -> bool:
-    """Whether a model is a stream, or can be made one."""
-    if isinstance(model, NoveltyDetector):
-        return model._map is not None
-    return isinstance(model, PCAExtension | StreamingExtension)
-
-
-def open_learning(
-    model: Any, path: str | os.PathLike[str], digest: str, settings: dict[str, Any]
-) -> Learning:
-    """Open the file of what a model has learned, and learn it again.
-
-    ``settings`` are those of `StreamingExtension`, for a model that is not one yet.
-    """
-    if isinstance(model, StreamingExtension) and settings:
-        raise ValueError("the model is a stream already, with a window and a guard of its own")
-    about = {"model": digest, "n_features": int(model.n_features_in_), **settings}
-    log = WriteAhead(path, about)
-    try:
-        if log.snapshot is None:
-            is_stream = isinstance(model, StreamingExtension)
-            return Learning(model if is_stream else StreamingExtension(model, **settings), log)
-        kept = log.path.with_name(log.snapshot["file"])
-        if not kept.is_file() or identity(kept) != log.snapshot["digest"]:
+        if about["pruned"]:
             raise LearnedFileError(
-                f"{log.path}: needs {kept}, which holds what was learned before, and which is "
-                "missing or another. Restore both from a copy."
+                f"{self.rows.path}: needs {path}, which contains what was learned before, and "
+                "which is missing or was changed. Restore both from a backup."
             )
-        return Learning(load(kept), log)
-    except BaseException:
-        log.close()
-        raise
+        log.warning("the snapshot is missing or was changed: all calls are learned again")
+
+    def _snapshot_later(self) -> None:
+        if self.saving is not None and self.saving.is_alive():
+            return
+        if time.monotonic() < self.next_snapshot:
+            return
+        arguments = copy.copy(self.stream), self.last_id
+        self.saving = threading.Thread(target=self._snapshot, args=arguments, name="snapshot")
+        self.saving.start()
+
+    def _wait_for_snapshot(self) -> None:
+        if self.saving is not None:
+            self.saving.join()
+
+    def _snapshot(self, stream: Any, last_id: int) -> None:
+        """Save a stream that contains the calls up to an id, then remember the file."""
+        start, served, rows = time.monotonic(), self.served, self.rows
+        path = rows.path.with_name(f"{rows.path.name}.snapshot-{last_id}.outsample")
+        try:
+            save(stream, path, columns=served.columns, map_names=served.map_names)
+            earlier = rows.about["snapshot"]
+            snapshot = {"file": path.name, "digest": identity(path), "last_id": last_id}
+            rows.describe(snapshot=snapshot)
+            self.snapshot_id = last_id
+            _link(path, rows.path.with_name(f"{rows.path.name}.latest.outsample"))
+            if earlier is not None and earlier["file"] != path.name:
+                rows.path.with_name(earlier["file"]).unlink(missing_ok=True)
+            if rows.n_bytes > PRUNE_BYTES:
+                rows.prune(last_id)
+        except Exception as error:  # no space: the calls are in the file, and it is tried again
+            log.warning("no snapshot was written: %s", error)
+        self.next_snapshot = time.monotonic() + SNAPSHOT_PAUSE * (time.monotonic() - start)
 
 
-def _unwritten(error: OSError) -> Refusal:
-    if error.errno in FULL:
-        said = "the disk is full: nothing was learned. Placing goes on."
-        return Refusal(507, said, retry_after=60)
-    said = f"learned rows cannot be written: {error.strerror or error}. Placing goes on."
-    return Refusal(503, said, retry_after=60)
+def _link(path: Path, latest: Path) -> None:
+    """Give the newest snapshot a name that stays, for replicas."""
+    temporary = latest.with_name(f".{latest.name}")
+    temporary.unlink(missing_ok=True)
+    temporary.hardlink_to(path)
+    temporary.replace(latest)
+
+
+def _unwritten(error: sqlite3.Error) -> RequestError:
+    if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_FULL:
+        reason = "the disk is full: nothing was learned. Placing goes on."
+        return RequestError(507, reason, retry_after=60)
+    reason = f"learned rows cannot be written: {error}. Placing goes on."
+    return RequestError(503, reason, retry_after=60)

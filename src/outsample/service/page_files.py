@@ -18,22 +18,15 @@ KINDS = {
 
 
 def page_files() -> dict[str, tuple[bytes, str]]:
-    """Return bodies and types by path; the index is at ``/``."""
-    found = {}
+    """Return bodies and types by path; the page itself is at ``/``."""
+    viewer = resources.files("outsample.report").joinpath("viewer")
+    files = {}
     for file in resources.files("outsample.service").joinpath("page").iterdir():
         kind = KINDS.get("." + file.name.rpartition(".")[2])
         if kind is not None:
             path = "/" if file.name == "index.html" else f"/{file.name}"
-            found[path] = file.read_bytes(), kind
-    return found | _viewer_files()
-
-
-def _viewer_files() -> dict[str, tuple[bytes, str]]:
-    """Return the parts of the report's viewer that the page is made of, and its style."""
-    viewer = resources.files("outsample.report").joinpath("viewer")
-    scripts = {
-        f"/viewer/{name}.js": (viewer.joinpath(f"{name}.js").read_bytes(), KINDS[".js"])
-        for name in VIEWER
-    }
+            files[path] = file.read_bytes(), kind
+    for name in VIEWER:
+        files[f"/viewer/{name}.js"] = viewer.joinpath(f"{name}.js").read_bytes(), KINDS[".js"]
     style = STYLE.encode() + viewer.joinpath("map.css").read_bytes()
-    return scripts | {"/viewer/page.css": (style, KINDS[".css"])}
+    return files | {"/viewer/page.css": (style, KINDS[".css"])}

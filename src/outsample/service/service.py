@@ -1,165 +1,240 @@
-"""A running service: model, queues, and what it remembers of its requests."""
+"""A running service: its model, its queues, and what it remembers of recent requests."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from outsample.service.admission import Admission
 from outsample.service.arrivals import LEARNED, PLACED, Arrivals, Ring
-from outsample.service.joining import Job, Worker, place_round
-from outsample.service.learning import Learning
-from outsample.service.limits import Limits
+from outsample.service.batching import Batcher
+from outsample.service.errors import RequestError
+from outsample.service.learning import Learner
+from outsample.service.logs import log_event
 from outsample.service.metrics import Metrics
-from outsample.service.refusal import Refusal
-from outsample.service.request_log import RequestLog
-from outsample.service.served_model import ServedModel
+from outsample.service.served_model import ServedModel, open_model
+from outsample.service.settings import MAX_HELD_BYTES, MAX_JSON_BYTES, SMALL_BODY_BYTES, Settings
 
-# Reasons of strange arrivals that are remembered.
-MOST_REASONS = 10_000
-# Seconds that rows may wait to be learned in a queue that stands: disks take a part of that.
-LEARNING_TARGET = 0.2
+# Rows that are placed in one call; a larger request takes several turns.
+CHUNK_ROWS = 512
+# Rows from which an answer is put together outside the event loop.
+MANY_ROWS = 1000
+
+
+@dataclass
+class Gate:
+    """Counts the requests that wait for the model or are being answered."""
+
+    limit: int
+    n_inside: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next request is rejected."""
+        return self.n_inside >= self.limit
 
 
 class Service:
-    """Everything behind the doors of `app`.
-
-    Parameters
-    ----------
-    model : ServedModel
-        What answers.
-    limits : Limits
-        What is taken at most.
-    token : str, default=None
-        What others than this machine, and `learn`, have to send.
-    log : RequestLog, default=None
-        Where requests are told.
-    log_rows : bool, default=False
-        Tell the rows too.
-    learning : Learning, default=None
-        The stream that the model is, and its file; None places only.
-    """
+    """Everything behind the routes; without a learner it only places."""
 
     def __init__(
-        self,
-        model: ServedModel,
-        limits: Limits,
-        *,
-        token: str | None = None,
-        log: RequestLog | None = None,
-        log_rows: bool = False,
-        learning: Learning | None = None,
+        self, settings: Settings, model: ServedModel, learner: Learner | None = None
     ) -> None:
-        self.model, self.limits, self.token = model, limits, token
-        self.log, self.log_rows = log, log_rows
+        self.settings, self.model, self.learner = settings, model, learner
         self.metrics, self.ring = Metrics(), Ring()
-        self.learning = learning
-        self.placing = Worker("placing", Admission("placing", limits.waiting), self._place)
-        if learning is not None:
-            self._begin_learning(learning)
-        self.reasons: dict[int, str] = {}
-        self.is_ending, self.started = False, time.time()
-        self.metrics.gauge("waiting_requests", "Requests that wait.", lambda: self.placing.depth)
-        limit = self.placing.admission
-        self.metrics.gauge("waiting_limit", "Requests that may wait.", lambda: int(limit.limit))
+        self.gates = {path: Gate(settings.max_waiting) for path in ("/place", "/learn")}
+        self.placing = Batcher("placing", self._place_calls, CHUNK_ROWS)
+        self.learning = Batcher("learning", self._learn_calls, 2**16)
+        self.reloading = threading.Lock()
+        self.held_bytes = self.n_listeners = self.n_rejected = 0
+        self.rejected_logged = 0.0
+        self.is_ready, self.is_ending, self.started = learner is None, False, time.time()
+        self.failure: Exception | None = None
+        self.on_failure: Callable[[], Any] | None = None
+        self._add_gauges()
 
-    def worker_of(self, path: str) -> Worker:
-        """Return who answers a request."""
-        return self.learners if path == "/learn" and self.learning is not None else self.placing
-
-    async def place(self, rows: np.ndarray) -> dict[str, Any]:
-        """Place rows (q, D) together with what else waits."""
-        return await self.answer(self.placing, rows)
-
-    async def answer(self, worker: Worker, rows: np.ndarray) -> dict[str, Any]:
-        """Wait for a worker's answer, as long as the limit allows."""
+    def recover(self) -> None:
+        """Learn again what was acknowledged before the last end; then the service is ready."""
+        learner = self.learner
+        if learner is None:
+            return
         try:
-            answer: dict[str, Any] = await worker.answer(rows, self.limits.seconds)
-            return answer
-        except TimeoutError:
-            said = f"no answer within {self.limits.seconds:g} seconds; try again, or fewer rows"
-            raise Refusal(503, said, retry_after=1) from None
+            learner.recover()
+            self.model = self.model.with_model(learner.stream)
+        except Exception as error:
+            self.failure = error
+            learner.rows.close()
+            raise
+        self.is_ready = True
+        log_event(
+            learned_file=str(learner.rows.path), replayed_calls=learner.n_replayed,
+            rejected_calls=learner.n_skipped, n_seen=int(learner.stream.n_seen_),
+        )  # fmt: skip
 
-    async def learn(self, rows: np.ndarray) -> dict[str, Any]:
-        """Place rows (q, D), and let the model learn them."""
-        if self.learning is None:
-            raise Refusal(403, "this service does not learn: start it without --no-learn")
-        answer = await self.answer(self.learners, rows)
-        return {**answer, "n_learned": self.learning.told["n_learned"]}
+    def check_ready(self) -> None:
+        """Reject a request while the service starts or ends."""
+        if self.is_ending:
+            raise RequestError(503, "the service is ending", retry_after=5)
+        if not self.is_ready:
+            reason = "the service is starting: it learns again what it had learned"
+            raise RequestError(503, reason, retry_after=1, **self.progress())
 
-    async def status(self) -> dict[str, Any]:
-        """Return what changes while the service runs."""
+    def progress(self) -> dict[str, int]:
+        """Return how many calls have been learned again, of how many."""
+        learner = self.learner
+        if learner is None or self.is_ready:
+            return {}
+        return {"replayed": learner.n_replayed + learner.n_skipped, "total": learner.n_calls}
+
+    def hold(self, held: int, n_bytes: int) -> None:
+        """Count bytes of a body of which ``held`` bytes are there already."""
+        is_large = held + n_bytes > SMALL_BODY_BYTES
+        limit = max(MAX_HELD_BYTES, 2 * self.settings.max_bytes)
+        if is_large and self.held_bytes + n_bytes > limit:
+            reason = "the bodies of other requests fill the memory for them; try again"
+            raise RequestError(503, reason, retry_after=1)
+        self.held_bytes += n_bytes
+
+    async def place(self, rows: np.ndarray) -> tuple[ServedModel, dict[str, Any]]:
+        """Place rows (q, D) together with whatever else waits.
+
+        A large request goes through the queue in chunks, between which others have their turn. All
+        chunks are placed by the same model.
+        """
+        self.check_ready()
+        model, chunks = self.model, []
+        for start in range(0, len(rows), CHUNK_ROWS):
+            chunk = rows[start : start + CHUNK_ROWS]
+            answer = self.placing.answer((model, chunk), len(chunk), self.settings.timeout)
+            chunks.append(await answer)
+        finish = partial(self._finish, model, PLACED, rows, _joined(chunks))
+        return model, await asyncio.to_thread(finish) if len(rows) > MANY_ROWS else finish()
+
+    async def learn(self, rows: np.ndarray, key: str | None) -> tuple[ServedModel, dict[str, Any]]:
+        """Place rows (q, D) and learn them; a key that was used before learns nothing."""
+        if self.learner is None:
+            raise RequestError(403, "this service does not learn: start it without --no-learn")
+        self.check_ready()
+        answer = await self.learning.answer((rows, key), len(rows), self.settings.timeout)
+        return self.model, {**answer, "n_learned": int(self.learner.stream.n_learned_)}
+
+    def _place_calls(self, calls: list[tuple[ServedModel, np.ndarray]]) -> list[Any]:
+        self.metrics.rounds.inc()
+        self.metrics.joined.inc(len(calls))
+        model = calls[0][0]
+        try:
+            if any(call[0] is not model for call in calls):
+                raise ValueError("the model was replaced in between")
+            answer = model.place(np.concatenate([rows for _, rows in calls]))
+        except Exception as error:
+            if len(calls) == 1:
+                return [RequestError(422, str(error)) if isinstance(error, ValueError) else error]
+            # One call has rows that the model rejects; the others are answered.
+            return [answer for call in calls for answer in self._place_calls([call])]
+        stops = np.cumsum([len(rows) for _, rows in calls]).tolist()
+        spans = zip([0, *stops], stops, strict=False)
+        return [
+            {name: values[start:stop] for name, values in answer.items()} for start, stop in spans
+        ]
+
+    def _learn_calls(self, calls: list[tuple[np.ndarray, str | None]]) -> list[Any]:
+        assert self.learner is not None
+        model, answers = self.model, self.learner.learn(calls)
+        for at, (rows, _) in enumerate(calls):
+            answer = answers[at]
+            if isinstance(answer, dict):
+                kind = PLACED if "repeated" in answer else LEARNED
+                answers[at] = self._finish(model, kind, rows, answer)
+        return answers
+
+    def _finish(
+        self, model: ServedModel, kind: str, rows: np.ndarray, answer: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Remember rows that were answered; return the answer with their first id."""
+        columns = {name: part for name, part in answer.items() if isinstance(part, np.ndarray)}
+        first = self.ring.add(kind, rows, columns)
+        self.metrics.rows.labels(kind).inc(len(rows))
+        if "p_value" in answer:
+            n_strange = np.count_nonzero(answer["p_value"] <= self.settings.alpha)
+            self.metrics.rows.labels("strange").inc(int(n_strange))
+        return {"first_id": first, "n_rows": len(rows), "digest": model.digest, **answer}
+
+    def reload(self) -> bool:
+        """Serve the model file as it is now; return whether it has changed.
+
+        A file that cannot be served is rejected, and the present model stays. With learning, the
+        new model begins without what the old one had learned.
+        """
+        with self.reloading:
+            self.check_ready()
+            model = open_model(self.settings.model, self.settings.copies)
+            if model.digest == self.model.digest:
+                return False
+            if model.interface != self.model.interface:
+                raise ValueError(
+                    f"{self.settings.model}: has other columns than the model that is served; "
+                    "start a new service for it."
+                )
+            if self.learner is not None:
+                model = model.with_model(self.learner.replace(model))
+            self.model, self.started = model, time.time()
+            self.ring.clear()
+        log_event(reloaded=self.settings.model, digest=model.digest)
+        return True
+
+    def describe(self) -> dict[str, Any]:
+        """Return what is served."""
+        settings, model = self.settings, self.model
+        limits = {
+            "body_bytes": settings.max_bytes, "rows": settings.max_rows,
+            "json_bytes": min(MAX_JSON_BYTES, settings.max_bytes),
+            "waiting": settings.max_waiting,
+        }  # fmt: skip
         ring = {"first_id": self.ring.first_id, "next_id": self.ring.next_id}
-        return {**ring, **await self.fresh_status()}
+        numbers = {"alpha": settings.alpha, "numbers": model.numbers, "limits": limits}
+        return {**model.description, **numbers, **ring, **self.status()}
 
-    async def fresh_status(self) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         """Return what has been learned, and whether the map is out of date."""
-        if self.learning is not None and self.learning.needs_refresh:
-            await asyncio.to_thread(self.learning.refresh)
-        told = {"learning": False} if self.learning is None else self.learning.told
-        return {"started": self.started, **told}
+        status = {"learning": False} if self.learner is None else self.learner.status()
+        return {"started": self.started, **status}
 
-    async def main_reasons(self, found: Arrivals, at: np.ndarray) -> dict[int, str]:
-        """Return the main reasons of some arrivals by id; they are found out once."""
-        ids = (found.first + at).tolist()
-        unknown = [number for number in ids if number not in self.reasons]
-        if unknown:
-            rows = found.rows[np.array(unknown) - found.first]
-            explained = await asyncio.to_thread(self.model.reasons, rows)
-            if explained is None:
-                return {}
-            for number, one in zip(unknown, explained, strict=True):
-                self.reasons[number] = one.main_reason
-            while len(self.reasons) > MOST_REASONS:
-                del self.reasons[next(iter(self.reasons))]
-        return {number: self.reasons[number] for number in ids if number in self.reasons}
-
-    def begin_ending(self) -> None:
-        """Let watchers go; everything else is finished."""
-        self.is_ending = True
-        self.ring.wake()
+    def main_reasons(self, arrivals: Arrivals, at: np.ndarray) -> dict[int, str]:
+        """Return the main reasons of strange arrivals by id; the model may have none."""
+        explained = self.model.explain(arrivals.rows[at]) if len(at) else None
+        ids = (arrivals.first + at).tolist()
+        return dict(zip(ids, [x.main_reason for x in explained or ()], strict=False))
 
     def end(self) -> None:
-        """Finish what waits."""
-        self.begin_ending()
-        self.placing.end()
-        if self.learning is not None:
-            self.learners.end()
-            self.learning.log.close()
-        if self.log is not None:
-            self.log.end()
+        """Finish what waits, and write a last snapshot of what was learned."""
+        self.is_ending = True
+        self.placing.stop()
+        self.learning.stop()
+        if self.learner is not None and self.failure is None:
+            self.learner.close()
 
-    def _place(self, jobs: list[Job]) -> list[Job]:
-        self.metrics.count("rounds_total")
-        self.metrics.count("joined_requests_total", len(jobs))
-        finish = partial(self.arrived, PLACED)
-        return place_round(jobs, self.model.place, finish, self.limits.round_rows)
+    def _add_gauges(self) -> None:
+        add, learner = self.metrics.add_gauge, self.learner
+        place = self.gates["/place"]
+        add("waiting_requests", "Requests that wait or are placed.", lambda: place.n_inside)
+        add("listeners", "Open event streams.", lambda: self.n_listeners)
+        add("body_bytes", "Bytes of request bodies in memory.", lambda: self.held_bytes)
+        add("ready", "1 if the service takes requests.", lambda: self.is_ready)
+        if learner is None:
+            return
+        add("learned_points", "Points learned.", lambda: learner.status()["n_learned"])
+        add("learned_file_bytes", "Size of the file of learned rows.", lambda: learner.rows.n_bytes)
+        add("needs_refit", "1 if the map is out of date.",
+            lambda: learner.status().get("needs_refit", False))  # fmt: skip
 
-    def _begin_learning(self, learning: Learning) -> None:
-        admission = Admission("learning", self.limits.waiting, LEARNING_TARGET)
-        self.learners = Worker(
-            "learning", admission, partial(learning.round, arrived=self._learned)
-        )
-        tell = self.metrics.gauge
-        tell("learned_points", "Points learned and kept.", lambda: learning.told["n_learned"])
-        tell("learned_file_bytes", "Size of the write-ahead file.", lambda: learning.log.n_bytes)
-        tell("needs_refit", "1 if the map is out of date.", lambda: learning.told["needs_refit"])
 
-    def _learned(self, rows: np.ndarray, placed: Any, more: dict[str, Any]) -> dict[str, Any]:
-        return self.arrived(LEARNED, rows, placed, more)
-
-    def arrived(
-        self, kind: str, rows: np.ndarray, placed: Any, more: dict[str, Any] | None = None
-    ) -> dict[str, Any]:
-        """Keep rows that were answered; return the answer."""
-        told = {**self.model.judged(placed), **(more or {})}
-        first = self.ring.add(kind, rows, told)
-        self.metrics.count("rows_total", len(rows), kind=kind)
-        if "p_value" in told:
-            strange = int(np.count_nonzero(told["p_value"] <= self.model.alpha))
-            self.metrics.count("rows_total", strange, kind="strange")
-        return {"first_id": first, "n_rows": len(rows), **told}
+def _joined(chunks: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    if len(chunks) == 1:
+        return chunks[0]
+    return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}

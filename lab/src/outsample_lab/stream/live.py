@@ -61,7 +61,8 @@ def main() -> None:
     print("Learning a day of traffic ...", flush=True)
     make_model(model, folder)
     learned = out / "learned"
-    learned.unlink(missing_ok=True)  # another model's, or of another day
+    for path in out.glob("learned*"):  # of another model, or of another day
+        path.unlink()
     token = os.environ.setdefault("OUTSAMPLE_TOKEN", os.urandom(16).hex())
     url = f"http://127.0.0.1:{PORT}"
     given = [str(model), "--port", str(PORT), "--learned", str(learned)]
@@ -71,7 +72,7 @@ def main() -> None:
     try:
         client = Client(url, token)
         await_service(client, service)
-        print(f"Open {url}/ in a browser. Ctrl-C ends it.", flush=True)
+        print(f"Open {url}/#token={token} in a browser. Ctrl-C ends it.", flush=True)
         recording = traffic_recording(folder, REPLAYED_DAY)
         fed = feed(client, recording, SPEED, "/learn", lambda rows: None)
         print(f"The day is over: {fed.n_rows} minutes, {fed.n_strange} strange.", flush=True)

@@ -1,6 +1,12 @@
 // What is asked of the service: a token where one is needed, events from where they stopped.
 const TOKEN = "outsample-token";
 
+// A link may carry the token behind "#token=", which browsers do not send.
+if (location.hash.startsWith("#token=")) {
+  sessionStorage.setItem(TOKEN, decodeURIComponent(location.hash.slice(7)));
+  history.replaceState(null, "", location.pathname);
+}
+
 class Refused extends Error {
   constructor(status, reason) { super(reason); this.status = status; }
 }
