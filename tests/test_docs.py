@@ -200,3 +200,17 @@ def test_the_table_of_streams_is_of_recorded_days():
     )
     with pytest.raises(ValueError, match="simulated"):
         write_figures.condensed(run | {"simulated": True})
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "running.md"], ids=of_name)
+def test_nothing_is_installed_from_where_it_is_not(page):
+    """The package is not on PyPI: what installs it first is a checkout."""
+    assert not re.search(r"pip install [\"']?outsample", page.read_text())
+
+
+def test_the_coverage_in_the_readme_is_that_of_the_table():
+    table = (DOCS / "error_bars.md").read_text().partition("<!-- figures: coverage -->")[2]
+    figures = re.findall(r"(\d+) / \d+ / \d+", table.partition("<!-- end -->")[0])
+    by_isolation = [int(figure) for figure in figures]
+    claim = f"by isolation {min(by_isolation)} to {max(by_isolation)} %"
+    assert claim in " ".join((ROOT / "README.md").read_text().split())

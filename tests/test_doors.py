@@ -305,7 +305,7 @@ def test_a_file_that_does_not_fit_is_named(pair, monkeypatch):
     def full(*arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("outsample.report.page.os.chmod", full)
+    monkeypatch.setattr("outsample.files.atomic.os.fsync", full)
     result = compare(pair / "both.npz", "--splits", 1, "--out", pair / "out")
     target = pair / "out" / "compare.json"
     assert result.stderr.splitlines()[-1] == (

@@ -90,7 +90,7 @@ class PCAExtension(Surroundings, MapExtension):
         which can be less than the true K.
     level : float, default=0.9
         Share of true images, of points like the training ones, that ``Placement.error_bar`` is to
-        hold; from 0.5 to 0.99.
+        hold; from 0.5 to 0.99. It takes ``level / (1 - level)`` training points, 99 for 0.99.
     metric : {"euclidean", "cosine"}, default="euclidean"
         Distance between points. With ``"cosine"`` the points are scaled to length 1; radii are
         cosine distances, and orders above 0 are not available.
