@@ -40,7 +40,7 @@ READER, WRITER = [Depends(check_reader)], [Depends(check_writer)]
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": schemas.Problem} for code in (401, 403, 408, 413, 415, 422, 429, 503, 507)
 }
-ARROW_TABLE = {"content": {ARROW: {"schema": {}}}}
+ARROW_TABLE: dict[str, Any] = {"content": {ARROW: {"schema": {}}}}
 
 
 def create_app(service: Service) -> FastAPI:
