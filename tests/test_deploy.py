@@ -5,6 +5,8 @@ They are built and started where there is Docker or systemd; here they are read.
 
 import re
 import shlex
+import stat
+import subprocess
 from pathlib import Path
 
 import click
@@ -62,9 +64,27 @@ def test_compose_gives_the_service_a_file_system_to_read_and_a_place_to_learn():
         assert all(port.startswith("127.0.0.1:") for port in service["ports"])
     ours = told["services"]["outsample"]
     assert ours["environment"]["OUTSAMPLE_TOKEN"].startswith("${OUTSAMPLE_TOKEN:?")
+    assert ours["environment"]["OUTSAMPLE_READ_TOKEN"].startswith("${OUTSAMPLE_READ_TOKEN:?")
     assert "learned:/learned" in ours["volumes"] and "../model:/model:ro" in ours["volumes"]
     scraped = yaml.safe_load((FOLDER / "prometheus.yml").read_text())["scrape_configs"][0]
     assert scraped["static_configs"][0]["targets"] == ["outsample:8000"]
+
+
+def test_prometheus_can_read_its_token(tmp_path):
+    """Its file had mode 600 and belonged to another user."""
+    told = yaml.safe_load((FOLDER / "compose.yaml").read_text())["services"]["prometheus"]
+    config = yaml.safe_load((FOLDER / "prometheus.yml").read_text())["scrape_configs"][0]
+    inside = config["authorization"]["credentials_file"]
+    (mounted,) = [one.split(":")[0] for one in told["volumes"] if one.split(":")[1] == inside]
+    page = (FOLDER.parent / "docs" / "running.md").read_text()
+    lines = [x for x in page.splitlines() if "deploy/secrets" in x and not x.startswith(" ")]
+    (tmp_path / "deploy").mkdir()
+    script = "umask 077; export OUTSAMPLE_READ_TOKEN=0123456789abcdef\n" + "\n".join(lines[:2])
+    subprocess.run(["sh", "-ec", script], cwd=tmp_path, check=True)
+    token = tmp_path / "deploy" / mounted
+    assert token.read_text() == "0123456789abcdef"
+    assert stat.S_IMODE(token.stat().st_mode) == 0o644  # read by Prometheus' own user
+    assert stat.S_IMODE(token.parent.stat().st_mode) == 0o700  # by nobody else on the machine
 
 
 def test_the_unit_starts_a_command_that_exists():

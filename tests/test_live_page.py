@@ -47,7 +47,8 @@ def serve(chrome):
         running.append(Running(service, port))
         if opened:
             chrome.media()
-            chrome.open(f"{running[-1].url}/#token={TOKEN}" if service.settings.tokens else running[-1].url)
+            token = f"/#token={TOKEN}" if service.settings.tokens else ""
+            chrome.open(running[-1].url + token)
         return running[-1]
 
     yield begin

@@ -79,7 +79,8 @@ def test_rows_are_sent_again_under_the_same_key(url):
     Service.busy, Service.lose = False, True
     X = np.zeros((3, 2))
     feed(Client(url), Recording(["a", "b"], X, np.array([0.0, 0.0, 9.0])), 1e9, "/learn", int)
-    sent = [(key, told["rows"]) for key, (_, _, told) in zip(Service.keys, Service.seen, strict=True)]
+    pairs = zip(Service.keys, Service.seen, strict=True)
+    sent = [(key, told["rows"]) for key, (_, _, told) in pairs]
     assert len(sent) == 2 and sent[0] == sent[1] and sent[0][0]
 
 

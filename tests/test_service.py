@@ -170,7 +170,8 @@ def test_bad_arrow_values_are_named_by_row_and_column(client):
     told = answer.json()
     assert (answer.status_code, told["row"], told["column"]) == (422, 2, "b")
     table = pa.table({"a": [1.0, None], "b": [1.0, 2.0], "c": [1.0, 2.0]})
-    dictionary = pa.table({**{name: [1.0] for name in "ab"}, "c": pa.array(["x"]).dictionary_encode()})
+    words = pa.array(["x"]).dictionary_encode()
+    dictionary = pa.table({"a": [1.0], "b": [1.0], "c": words})
     for bad, reason in (
         (arrow_stream(table), "row 1, column 'a' is null"),
         (arrow_stream({"a": ["x"], "b": [1], "c": [2]}), "'a' is string"),
@@ -253,7 +254,8 @@ def test_full_queues_and_lost_time_are_rejected(folder):
 
     async def many():
         body = {"rows": rows(1).tolist()}
-        return await asyncio.gather(*(client.request("POST", "/place", json=body) for _ in range(6)))
+        requests = [client.request("POST", "/place", json=body) for _ in range(6)]
+        return await asyncio.gather(*requests)
 
     answers = asyncio.run(many())
     assert sorted(answer.status_code for answer in answers) == [429] * 4 + [503] * 2
@@ -363,7 +365,8 @@ def test_pages_of_other_sites_cannot_send_rows(folder, headers, status):
     assert answer.status_code == status
     plain = json.dumps({"inputs": [tensor]}).encode()
     assert client.post(path, content=plain).status_code == 415  # no Content-Type
-    assert client.post(path, content=plain, headers={"Content-Type": "text/plain"}).status_code == 415
+    text = {"Content-Type": "text/plain"}
+    assert client.post(path, content=plain, headers=text).status_code == 415
     service.end()
 
 

@@ -14,10 +14,10 @@ import pytest
 pytest.importorskip("fastapi", reason="the service needs outsample[serve]")
 
 from outsample import StreamingExtension, load, save
-from outsample.service import learning
 from outsample.files.learned_rows import LearnedRows
 from outsample.files.old_learned_rows import LearnedFileError
-from service_tools import ARROW, Client, READER, arrow_stream, fitted, make_service, rows, saved
+from outsample.service import learning
+from service_tools import ARROW, READER, Client, arrow_stream, fitted, make_service, rows, saved
 
 NAME = "small.outsample.learned"
 
@@ -334,7 +334,8 @@ def test_a_new_model_is_served_without_a_break(tmp_path):
 
 def old_file(path, calls, model, snapshot=None, **settings):
     """Write a file as earlier versions did."""
-    about = {"about": {"model": model, "n_features": 3, **settings}, "snapshot": snapshot, "first": 1}
+    about = {"model": model, "n_features": 3, **settings}
+    about = {"about": about, "snapshot": snapshot, "first": 1}
     text = json.dumps(about).encode()
     data = struct.pack("<8sII", b"OSLEARN1", len(text), zlib.crc32(text)) + text
     ends = []

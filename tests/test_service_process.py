@@ -26,6 +26,7 @@ from outsample.cli import main
 from service_tools import AUTHORISED, TOKEN, Process, http_request, rows, saved
 
 LISTENING_SECONDS = 3.0
+CHUNKED = http_request(b"", length=0).replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
 
 
 class Forked:
@@ -121,8 +122,7 @@ def test_oversized_slow_and_broken_clients_hold_nobody_up(service):
         assert service.place(rows(3)).status_code == 200
     large = service.connect(http_request(b"x" * 1000, length=10**9))
     assert b" 413 " in large.recv(1000)
-    endless = http_request(b"", length=0).replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
-    chunked = service.connect(endless)
+    chunked = service.connect(CHUNKED)
     with pytest.raises(OSError):  # the connection is closed while they still come
         for _ in range(10_000):
             chunked.sendall(b"10000\r\n" + b" " * 0x10000 + b"\r\n")
@@ -148,9 +148,8 @@ def test_request_heads_are_limited(service, where):
     start = {
         "head": b"POST /place HTTP/1.1\r\nHost: 127.0.0.1\r\n",
         "line": b"GET /",
-        "trailer": http_request(b"", length=0).replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
-        + b"0\r\n",
-    }[where]  # fmt: skip
+        "trailer": CHUNKED + b"0\r\n",
+    }[where]
     connection, answer = service.connect(start), b""
     part = b"a" * 1000 if where == "line" else b"X-A: " + b"a" * 1000 + b"\r\n"
     try:
@@ -363,7 +362,9 @@ def reload(service, way):
     n_lines = len(service.lines)
     service.process.send_signal(signal.SIGHUP)
     end = time.monotonic() + 30
-    while not any("stays" in x.get("message", "") or "reloaded" in x for x in service.lines[n_lines:]):
+    while not any(
+        "stays" in line.get("message", "") or "reloaded" in line for line in service.lines[n_lines:]
+    ):
         assert time.monotonic() < end and service.process.poll() is None
         time.sleep(0.02)
 

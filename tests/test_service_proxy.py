@@ -1,4 +1,4 @@
-"""The service behind the real nginx, by the configuration that is shipped, and by nginx' defaults."""
+"""The service behind the real nginx, by the shipped configuration and by nginx' defaults."""
 
 from __future__ import annotations
 

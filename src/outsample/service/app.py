@@ -21,8 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 import outsample
-from outsample.service import errors, inference, schemas
-from outsample.service.access import check_reader, check_writer
+from outsample.service import access, errors, inference, schemas
 from outsample.service.bodies import answer_rows, read_rows
 from outsample.service.errors import RequestError
 from outsample.service.events import parse_id, watch
@@ -34,13 +33,11 @@ from outsample.service.settings import MAX_LISTENERS
 from outsample.service.tables import ARROW, JSON, write_json
 
 log = logging.getLogger("outsample.service")
-# A type that FastAPI does not look into: rows are read by `read_rows`.
-Table = Annotated[Any, Depends(read_rows)]
-READER, WRITER = [Depends(check_reader)], [Depends(check_writer)]
+READER, WRITER = [Depends(access.READER)], [Depends(access.WRITER)]
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": schemas.Problem} for code in (401, 403, 408, 413, 415, 422, 429, 503, 507)
 }
-ARROW_TABLE = {"content": {ARROW: {"schema": {}}}}
+ARROW_TABLE: dict[str, Any] = {"content": {ARROW: {"schema": {}}}}
 
 
 def create_app(service: Service) -> FastAPI:
@@ -77,20 +74,19 @@ def _add_data_routes(app: FastAPI, service: Service) -> None:
 
     @app.post("/place", responses=PROBLEMS | {200: {"model": schemas.Placed, **ARROW_TABLE}},
               openapi_extra=body, dependencies=READER)  # fmt: skip
-    async def place(request: Request, rows: Table) -> Response:
+    async def place(request: Request) -> Response:
         """Place rows on the map."""
-        model, answer = await service.place(rows)
+        model, answer = await service.place(await read_rows(request))
         return await answer_rows(request, model, answer)
 
     @app.post("/learn", responses=PROBLEMS | {200: {"model": schemas.Learned, **ARROW_TABLE}},
               openapi_extra=body, dependencies=WRITER)  # fmt: skip
     async def learn(
         request: Request,
-        rows: Table,
         idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
     ) -> Response:
         """Place rows and learn them; the answer is sent when they are on the disk."""
-        model, answer = await service.learn(rows, idempotency_key)
+        model, answer = await service.learn(await read_rows(request), idempotency_key)
         return await answer_rows(request, model, answer)
 
 

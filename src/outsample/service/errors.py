@@ -38,4 +38,5 @@ async def handle_http_error(request: Request, error: Any) -> Response:
 async def handle_invalid_parameter(request: Request, error: Any) -> Response:
     """Answer a header or query parameter that FastAPI rejects."""
     first = error.errors()[0]
-    return await handle_http_error(request, RequestError(422, f"{first['loc'][-1]}: {first['msg']}"))
+    rejected = RequestError(422, f"{first['loc'][-1]}: {first['msg']}")
+    return await handle_http_error(request, rejected)

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import FailFast, TypeAdapter, ValidationError
 
 import outsample
-from outsample.service.access import check_reader
+from outsample.service.access import READER
 from outsample.service.bodies import LARGE_BODY_BYTES, content_type, in_thread, log_rows, read_body
 from outsample.service.errors import RequestError
 from outsample.service.schemas import InferenceRequest, Number
@@ -48,7 +48,7 @@ def _served_model(request: Request, name: str, version: str = "1") -> ServedMode
 
 
 Served = Annotated[ServedModel, Depends(_served_model)]
-reader = [Depends(check_reader)]
+reader = [Depends(READER)]
 
 
 @router.get("", dependencies=reader)
