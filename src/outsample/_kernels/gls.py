@@ -9,7 +9,7 @@ import numpy as np
 from outsample._kernels.compiling import njit
 from outsample._kernels.linear_algebra import cholesky_solve
 
-LARGEST = 1.7976931348623157e308
+LARGEST_DOUBLE = 1.7976931348623157e308
 
 
 @njit
@@ -18,7 +18,7 @@ def scaled(value, power):
     if value == 0.0:
         return 0.0
     if math.frexp(value)[1] + power > 1023:
-        return LARGEST
+        return LARGEST_DOUBLE
     return math.ldexp(value, power)
 
 
@@ -173,5 +173,5 @@ def disagreement(
                     deviation = deviations[j, a]
                 weighted += (along / deviation) ** 2
                 dispersed += (along * deviation) ** 2
-        residual[i] = scaled(min(weighted, LARGEST), 2 * (size_power - int(exponent[i])))
-        dispersion[i] = scaled(min(dispersed, LARGEST), 2 * (size_power + int(exponent[i])))
+        residual[i] = scaled(min(weighted, LARGEST_DOUBLE), 2 * (size_power - int(exponent[i])))
+        dispersion[i] = scaled(min(dispersed, LARGEST_DOUBLE), 2 * (size_power + int(exponent[i])))
