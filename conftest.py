@@ -38,7 +38,7 @@ settings.register_profile(
 settings.register_profile("plain", parent=settings.get_profile("default"), max_examples=5)
 settings.load_profile("plain" if os.environ.get("NUMBA_DISABLE_JIT") == "1" else "default")
 # Which test is the first to compile a kernel differs from run to run.
-compiling.FIRST_USE.said = True
+compiling.FIRST_USE.is_shown = True
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outsample import PCAExtension
-from outsample.neighbors.index import NeighborIndex
-from outsample.trust.bounds import a_priori_bound, fill_distance
+from outsample.trust.bounds import a_priori_bound
 
 PAPER = {"order": 0, "loss": "squared"}
 WEIGHTINGS = ["distance", "tangent", "local_tangent", "split_tangent"]
@@ -85,12 +84,3 @@ def test_the_estimated_constant():
     assert PCAExtension(lipschitz=9, **PAPER).fit(X, 3 * X).lipschitz_ == 9.0
     torn = np.where(X < 0.5, X, X + 10)  # steep at the tear, and it says so
     assert PCAExtension(**PAPER).fit(X, torn).lipschitz_ > 1000
-
-
-def test_fill_distance_of_a_grid():
-    axis = np.linspace(0, 1, 11)
-    grid = np.stack(np.meshgrid(axis, axis), -1).reshape(-1, 2)
-    index = NeighborIndex(grid)
-    dense = np.random.default_rng(0).random((20000, 2))
-    assert fill_distance(index) == pytest.approx(0.1)
-    assert fill_distance(index, dense) == pytest.approx(0.05 * 2**0.5, rel=0.02)

@@ -96,7 +96,7 @@ def test_the_order_of_the_rows_does_not_matter(n_neighbors):
 def test_a_sparse_kernel_comes_near_the_dense_one(monkeypatch):
     X = sphere(800, seed=5) * [1.0, 1.5, 2.0]
     dense = DiffusionMaps(n_components=2, bandwidth=0.05).fit(X)
-    monkeypatch.setattr("outsample.kernel.fixed_walk.DENSE_ROWS", 500)
+    monkeypatch.setattr("outsample.kernel.fixed_walk.ALL_PAIRS_ROWS", 500)
     monkeypatch.setattr("outsample.kernel.fixed_walk.SPARSE_NEIGHBORS", 200)
     thin = DiffusionMaps(n_components=2, bandwidth=0.05).fit(X)
     assert thin.n_neighbors_ == 200

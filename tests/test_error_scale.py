@@ -10,7 +10,7 @@ import reference
 from outsample import Correlated, Extended, NoveltyDetector, PCAExtension
 from outsample.trust import error_scale
 from outsample.trust.error_bars import calibrated_bars, conformal_quantile, least_shifts
-from outsample.trust.error_scale import ErrorScale, boosted_stumps, learnt_scale, lengths_around
+from outsample.trust.error_scale import ErrorScale, boosted_stumps, fitted_scale, lengths_around
 
 NEAR = PCAExtension(weighting="distance", n_neighbors=8, order=0, loss="squared")
 SMOOTH = PCAExtension(weighting=Correlated("gaussian", 4.0, 1e-6), n_neighbors=20, order=0,
@@ -59,8 +59,8 @@ def test_balls_of_any_size_have_the_same_lengths(radius, k):
 @pytest.mark.kernels
 @pytest.mark.parametrize("seed", range(5))
 def test_boosting_takes_the_best_cut_every_time(seed, monkeypatch):
-    monkeypatch.setattr(error_scale, "LEAST", 4)
-    monkeypatch.setattr(error_scale, "ROUNDS", 25)
+    monkeypatch.setattr(error_scale, "MIN_STEP_ROWS", 4)
+    monkeypatch.setattr(error_scale, "MAX_BOOSTING_ROUNDS", 25)
     rng = np.random.default_rng(seed)
     steps = rng.integers(0, 6, size=(5, 40))
     target = steps[0] - 0.5 * steps[2] + 0.2 * steps[3] * rng.normal(size=40)
@@ -82,7 +82,7 @@ def test_the_scale_finds_the_errors_it_was_given():
     around = np.exp(rng.uniform(-1.5, 1.5, size=(6000, 5)))
     size = around[:, 0] * around[:, 3] ** 0.5 / around[:, 2]
     errors = size * np.abs(rng.normal(size=6000))
-    scale, expected = learnt_scale(around[:2000], np.log(errors[:2000]))
+    scale, expected = fitted_scale(around[:2000], np.log(errors[:2000]))
     # The logarithm of a half-normal has mean -0.635; the expectation is of all but the own fifth.
     assert np.corrcoef(expected, np.log(size[:2000]))[0, 1] > 0.97
     away = scale.log_errors(around[2000:]) - np.log(size[2000:]) + 0.635

@@ -16,9 +16,9 @@ from outsample.placers import problem
 @pytest.mark.kernels
 @pytest.mark.parametrize("scale", [1.0, 2.0**-600, 2.0**600])
 def test_distances_by_products_have_all_digits_of_near_pairs_too(monkeypatch, scale):
-    monkeypatch.setattr(affinity, "BLOCK_ROWS", 16)
+    monkeypatch.setattr(affinity, "PRODUCT_CHUNK_ROWS", 16)
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(50, affinity.MANY_COLUMNS)) + 30.0
+    X = rng.normal(size=(50, affinity.PRODUCT_COLUMNS)) + 30.0
     X[1], X[40] = X[0] + 1e-9 * X[2], X[3] + 0.3
     apart = affinity.distances(X * scale)
     wanted = cdist(X, X) * scale

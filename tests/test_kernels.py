@@ -172,7 +172,7 @@ def test_values_are_parted_at_a_rank(seed, n, kinds):
     rng = np.random.default_rng(seed)
     given, middle = rng.integers(0, kinds, n + 4).astype(float), 2 + int(rng.integers(1, n))
     values, rows = given.copy(), np.arange(n + 4)
-    building.part_at_middle(values, rows, 2, n + 2, middle)
+    building.partition_at_middle(values, rows, 2, n + 2, middle)
     np.testing.assert_array_equal(given[rows], values)
     np.testing.assert_array_equal(np.sort(rows[2:-2]), np.arange(2, n + 2))
     assert values[2:middle].max() <= values[middle:-2].min()

@@ -104,11 +104,16 @@ def test_chunks_and_threads_change_nothing(name, monkeypatch):
     X, Y, Q = view(name, fixed_map(1, n=300, q=500))
     model = fit(name, X, Y)
     whole = answers(name, model, Q)
-    chunked = [one for key, one in sys.modules.items() if key.startswith("outsample.")]
-    chunked = [one for one in chunked if hasattr(one, "CHUNK_ROWS")]
+    modules = [module for key, module in sys.modules.items() if key.startswith("outsample.")]
+    chunked = [
+        (module, constant)
+        for module in modules
+        for constant in vars(module)
+        if constant.endswith("CHUNK_ROWS")
+    ]
     assert chunked
-    for module in chunked:
-        monkeypatch.setattr(module, "CHUNK_ROWS", 33)
+    for module, constant in chunked:
+        monkeypatch.setattr(module, constant, 33)
     assert_same(whole, answers(name, model, Q))
     for n_jobs in (2, -1):
         assert_same(whole, answers(name, fit(name, X, Y, n_jobs=n_jobs), Q))

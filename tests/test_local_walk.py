@@ -185,9 +185,9 @@ def test_the_block_solver_finds_what_the_dense_one_does(shape, monkeypatch):
     X = waves(np.random.default_rng(0).uniform(0, 2 * np.pi, 2500))
     if shape == "swiss roll":
         X = datasets.make_swiss_roll(2500, random_state=0)[0]
-    monkeypatch.setattr(eigenpairs, "PRODUCTS", 1)
+    monkeypatch.setattr(eigenpairs, "MAX_LANCZOS_PRODUCTS", 1)
     exact = DiffusionMaps(n_components=4).fit(X)
-    monkeypatch.setattr(eigenpairs, "DENSE_ROWS", 2000)
+    monkeypatch.setattr(eigenpairs, "MAX_DENSE_ROWS", 2000)
     blocks = DiffusionMaps(n_components=4).fit(X)
     np.testing.assert_allclose(1 - blocks.eigenvalues_, 1 - exact.eigenvalues_, rtol=1e-6)
     basis = np.linalg.qr(blocks.embedding_)[0]
@@ -201,7 +201,7 @@ def test_the_block_solver_without_factors(monkeypatch):
 
     X = np.random.default_rng(0).normal(size=(1100, 3))
     exact = DiffusionMaps(n_components=2).fit(X).eigenvalues_
-    monkeypatch.setattr(eigenpairs, "PRODUCTS", 1)
-    monkeypatch.setattr(eigenpairs, "DENSE_ROWS", 1000)
+    monkeypatch.setattr(eigenpairs, "MAX_LANCZOS_PRODUCTS", 1)
+    monkeypatch.setattr(eigenpairs, "MAX_DENSE_ROWS", 1000)
     monkeypatch.setattr(eigenpairs, "spilu", fails)
     np.testing.assert_allclose(DiffusionMaps(n_components=2).fit(X).eigenvalues_, exact, rtol=1e-6)

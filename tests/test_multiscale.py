@@ -34,7 +34,7 @@ def data(seed, n=60, D=3, d=2, q=9):
 def test_multiscale_equals_its_twin():
     X, Y, queries = data(0)
     model = MultiscaleExtension(tolerance=1e-2).fit(X, Y)
-    cut = cascade.CUT * model.delta
+    cut = cascade.PIVOT_TOLERANCE * model.delta
     values, left = reference.multiscale(X, Y, queries, model.scales_, model.sampled_, cut)
     np.testing.assert_allclose(model.transform(queries), values, rtol=1e-8, atol=1e-9)
     size = np.linalg.norm(Y - Y.mean(axis=0))

@@ -74,8 +74,8 @@ def test_tolerance_is_met_and_the_paper_halves():
 @pytest.mark.parametrize("others_only", [True, False])
 @pytest.mark.parametrize("kept", [0, 2**24])
 def test_neighbours_chunks_and_all_pairs_agree(others_only, kept, monkeypatch):
-    monkeypatch.setattr(smoothing, "CHUNK_ENTRIES", 1000)
-    monkeypatch.setattr(smoothing, "KEPT_PAIRS", kept)
+    monkeypatch.setattr(smoothing, "KERNEL_CHUNK_ENTRIES", 1000)
+    monkeypatch.setattr(smoothing, "MAX_STORED_PAIRS", kept)
     X, Y, _ = wavy(300)
     X[7] = X[8]
     for points in (X, sparse.csr_matrix(X)):

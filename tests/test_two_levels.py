@@ -61,9 +61,10 @@ def test_sums_over_landmarks(kind, seed, d):
 
 @pytest.mark.kernels
 def test_known_queries_get_the_mean_of_their_images():
-    Y, sigma = np.array([[1.0], [3.0], [9.0]]), np.array([[0.0], [0.0], [1.0], [1.0], [2.0]])
+    Y, deviations = np.array([[1.0], [3.0], [9.0]]), np.array([[0.0], [0.0], [1.0], [1.0], [2.0]])
     found = np.array([[7.0], [7.0]])
-    kernels.place_known(0, 2, Y, np.array([0, 3, 5]), np.array([0, 1, 2, 2, 1]), sigma, found)
+    indptr, indices = np.array([0, 3, 5]), np.array([0, 1, 2, 2, 1])
+    kernels.place_coincident(0, 2, Y, indptr, indices, deviations, found)
     np.testing.assert_array_equal(found, [[2.0], [7.0]])
 
 

@@ -31,7 +31,7 @@ print(compiling.COMPILED.count)
 def test_after_a_warm_up_nothing_is_compiled(tmp_path):
     said = CliRunner().invoke(main, ["warm-up"])
     assert said.exit_code == 0, said.output
-    assert compiling.kept_in() in said.stdout
+    assert compiling.cache_folder() in said.stdout
     again = CliRunner().invoke(main, ["warm-up"])
     assert "Nothing to compile" in again.stdout
     command = [sys.executable, "-W", "error", "-c", FRESH, str(tmp_path / "model.outsample")]

@@ -74,24 +74,24 @@ class Frames(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """Standard deviations of Eq. 2.1's errors; a weight is one over the square of one.
+    """Standard deviations s of the errors of Eq. 2.1; a weight is ``1 / s^2``.
 
-    The block of neighbour ``j`` is ``w_j = B diag(sigma_j)^-2 B'``. They are kept relative to one
-    another, with a power of two a query set apart, so that no distance over- or underflows.
+    The block of neighbour ``j`` is ``w_j = B diag(s_j)^-2 B'``. Deviations are stored relative to
+    one another, with one power of two per query, so that no distance over- or underflows.
 
     Attributes
     ----------
-    sigma : ndarray of shape (m, 1) or (m, d)
+    deviations : ndarray of shape (m, 1) or (m, d)
         Relative deviations along the axes; 0 marks a neighbour that coincides with the query.
     exponent : ndarray of shape (q,)
-        The deviations of query ``i`` are ``sigma * 2 ** exponent[i]``.
+        The deviations of query ``i`` are ``deviations * 2 ** exponent[i]``.
     axes : ndarray of shape (q, d, d), (n, d, d) or (0, 0, 0)
-        The bases ``B`` as columns: one a query, one a training point, or none (the identity).
+        The bases ``B`` as columns: one per query, one per training point, or none (identity).
     per_point : bool
         Whether ``axes`` belongs to training points.
     """
 
-    sigma: np.ndarray
+    deviations: np.ndarray
     exponent: np.ndarray
     axes: np.ndarray
     per_point: bool

@@ -1,5 +1,5 @@
-"""Every numba loop, and nothing else: arrays in, arrays out, rows ``start`` to ``stop``.
+"""Compiled loops (numba) over rows ``start`` to ``stop`` that write into the caller's arrays.
 
-Kernels factor their small matrices themselves. LAPACK called from many threads lets the thread
-pools of BLAS collide, which costs more than the algebra.
+Kernels factor their small matrices themselves: with LAPACK called from several threads, the thread
+pools of BLAS compete for the cores, which costs more than the algebra.
 """

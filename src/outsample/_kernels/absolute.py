@@ -1,4 +1,4 @@
-"""Absolute loss: the least sum of Mahalanobis distances to the neighbours' images."""
+"""Absolute loss: the point with the smallest sum of Mahalanobis distances to the images."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ import numpy as np
 from outsample._kernels.compiling import njit
 from outsample._kernels.gls import place_on_coincident
 from outsample._kernels.linear_algebra import cholesky_solve
-from outsample._kernels.mirrors import turn_back, turn_into_first
-from outsample._kernels.plane_median import ITERATIONS, TOLERANCE, median_in_plane
+from outsample._kernels.mirrors import reflect_back, reflect_into_first
+from outsample._kernels.plane_median import (
+    MEDIAN_MAX_STEPS,
+    MEDIAN_TOLERANCE,
+    median_in_plane,
+)
 
 
 @njit
 def weighted_pull(image, center, weights, basis, error, pull):
-    """``e' w e`` and ``w e`` for ``e = image - center``; weights along the axes, or one for all."""
+    """Return ``e' w e`` for ``e = image - center``, and write ``w e`` to ``pull``.
+
+    ``weights`` has one entry per axis of the basis, or a single entry for all axes.
+    """
     d = error.size
     for a in range(d):
         error[a] = image[a] - center[a]
@@ -36,7 +43,7 @@ def weighted_pull(image, center, weights, basis, error, pull):
 
 @njit
 def dual_norm(gradient, deviations, unit, basis):
-    """``sqrt(g' w_j^-1 g)``, from deviations along the axes, or one for all, over the unit."""
+    """Return ``sqrt(g' w_j^-1 g)`` for deviations (one per axis, or one in all) over the unit."""
     d = gradient.size
     square = 0.0
     for a in range(d):
@@ -51,21 +58,21 @@ def dual_norm(gradient, deviations, unit, basis):
 
 @njit
 def best_image(images, weights, bases, error, pull):
-    """Row whose image has the least sum of distances to all; the first of equals."""
+    """Return the row whose image has the smallest sum of distances to all; the first of ties."""
     k, d = images.shape
     sums = np.zeros(k)
-    if weights.shape[1] == 1:  # each pair once
+    if weights.shape[1] == 1:  # symmetric: visit each pair once
         roots = np.empty(k)
         for p in range(k):
             roots[p] = np.sqrt(weights[p, 0])
             for q in range(p):
                 square = 0.0
                 for a in range(d):
-                    apart = images[p, a] - images[q, a]
-                    square += apart * apart
-                apart = np.sqrt(square)
-                sums[p] += apart * roots[q]
-                sums[q] += apart * roots[p]
+                    difference = images[p, a] - images[q, a]
+                    square += difference * difference
+                length = np.sqrt(square)
+                sums[p] += length * roots[q]
+                sums[q] += length * roots[p]
     else:
         for p in range(k):
             for j in range(k):
@@ -81,10 +88,13 @@ def best_image(images, weights, bases, error, pull):
 
 
 @njit
-def is_median(images, at, weights, sigma, least, bases, error, pull, gradient):
-    """Tell by the exact condition whether an image is the median: no pull exceeds its hold."""
+def is_median(images, row, weights, deviations, smallest, bases, error, pull, gradient):
+    """Return whether an image is the median, by the exact optimality condition.
+
+    It is one if the pull of the other images does not exceed the weight of the images there.
+    """
     k, d = images.shape
-    center = images[at]
+    center = images[row]
     gradient[:] = 0.0
     for j in range(k):
         basis = bases[j if len(bases) > 1 else 0]
@@ -92,23 +102,23 @@ def is_median(images, at, weights, sigma, least, bases, error, pull, gradient):
         if square > 0.0:
             for a in range(d):
                 gradient[a] += pull[a] / np.sqrt(square)
-    held = 0.0
+    hold = 0.0
     for j in range(k):
-        same = True
+        is_same = True
         for a in range(d):
-            same = same and images[j, a] == center[a]
-        if same:
-            norm = dual_norm(gradient, sigma[j], least, bases[j if len(bases) > 1 else 0])
-            held += 1.0 / max(norm, 1e-300)
-    return held >= 1.0
+            is_same = is_same and images[j, a] == center[a]
+        if is_same:
+            norm = dual_norm(gradient, deviations[j], smallest, bases[j if len(bases) > 1 else 0])
+            hold += 1.0 / max(norm, 1e-300)
+    return hold >= 1.0
 
 
 @njit
 def derivatives(images, center, weights, bases, size, error, pull, step, total, curvature):
-    """Sum of the distances to a point, which is returned, and its derivatives there.
+    """Return the sum of the distances to a point, and write its derivatives there.
 
-    ``step`` gets minus the gradient, ``total`` the matrix of a reweighting and ``curvature`` that
-    of Newton's method, both in their lower triangles.
+    ``step`` receives minus the gradient, ``total`` the matrix of the reweighting step and
+    ``curvature`` the Hessian, both in their lower triangles.
     """
     k, d = images.shape
     total[:] = 0.0
@@ -145,46 +155,46 @@ def derivatives(images, center, weights, bases, size, error, pull, step, total, 
 
 @njit
 def copy_into(source, target):
-    """Copy a row; numba takes longer to compile the assignment of a slice."""
+    """Copy a row; the assignment of a slice takes numba longer to compile."""
     for a in range(target.size):
         target[a] = source[a]
 
 
 @njit
-def solve_absolute(start, stop, Y, indptr, indices, sigma, axes, per_point, coordinates):
-    """Weighted geometric median, from the squared solution that ``coordinates`` holds.
+def solve_absolute(start, stop, Y, indptr, indices, deviations, axes, per_point, coordinates):
+    """Write weighted geometric medians, starting from the squared solution in ``coordinates``.
 
-    A median often is one of the images; the best of them is first tested for it by the exact
-    condition, which also keeps the steps below from dividing by 0. A step is Newton's where it
-    lowers the sum, else a reweighting (Weiszfeld), which always does but crawls where an image is
-    near the median.
+    The median is often one of the images, so the best image is tested first by the exact
+    condition; this also keeps the steps below from dividing by 0. A step is Newton's if it lowers
+    the sum, otherwise a reweighting (Weiszfeld), which always lowers it but converges slowly where
+    an image is close to the median.
     """
     d = Y.shape[1]
-    isotropic = sigma.shape[1] == 1
+    isotropic = deviations.shape[1] == 1
     error, pull, gradient = np.empty(d), np.empty(d), np.empty(d)
     for i in range(start, stop):
         first, last = indptr[i], indptr[i + 1]
         out = coordinates[i]
-        if place_on_coincident(Y, indices, sigma, first, last, out):
+        if place_on_coincident(Y, indices, deviations, first, last, out):
             continue
         k = last - first
         images = np.empty((k, d))
-        least = sigma[first, 0]
+        smallest = deviations[first, 0]
         size = 0.0
         for j in range(k):
             for a in range(d):
                 images[j, a] = Y[indices[first + j], a]
                 size = max(size, abs(images[j, a] - images[0, a]))
-            for a in range(sigma.shape[1]):
-                least = min(least, sigma[first + j, a])
+            for a in range(deviations.shape[1]):
+                smallest = min(smallest, deviations[first + j, a])
         if size == 0.0:
             for a in range(d):
                 out[a] = images[0, a]
             continue
-        weights = np.empty((k, sigma.shape[1]))
+        weights = np.empty((k, deviations.shape[1]))
         for j in range(k):
-            for a in range(sigma.shape[1]):
-                weights[j, a] = (least / sigma[first + j, a]) ** 2
+            for a in range(deviations.shape[1]):
+                weights[j, a] = (smallest / deviations[first + j, a]) ** 2
         if isotropic:
             bases = np.empty((1, 0, 0))
         elif per_point:
@@ -199,8 +209,8 @@ def solve_absolute(start, stop, Y, indptr, indices, sigma, axes, per_point, coor
             median_in_plane(images, weights, size, out)
             continue
         best = best_image(images, weights, bases, error, pull)
-        deviations = sigma[first:last]
-        if is_median(images, best, weights, deviations, least, bases, error, pull, gradient):
+        own_deviations = deviations[first:last]
+        if is_median(images, best, weights, own_deviations, smallest, bases, error, pull, gradient):
             for a in range(d):
                 out[a] = images[best, a]
         elif isotropic and k < d:
@@ -211,66 +221,66 @@ def solve_absolute(start, stop, Y, indptr, indices, sigma, axes, per_point, coor
 
 @njit
 def descend_in_span(images, weights, bases, size, out):
-    """Go down from where ``out`` is in the space of the k images (k, d), which has the median.
+    """Minimise from ``out`` in the span of the k images (k, d), which contains the median.
 
-    All but one of them relative to that one, and the beginning, lie in k coordinates.
+    Relative to the first image, the other images and the start have k coordinates.
     """
     k, d = images.shape
-    across = np.empty((k, d))
+    offsets = np.empty((k, d))
     for j in range(k - 1):
         for a in range(d):
-            across[j, a] = images[j + 1, a] - images[0, a]
+            offsets[j, a] = images[j + 1, a] - images[0, a]
     for a in range(d):
-        across[k - 1, a] = out[a] - images[0, a]
+        offsets[k - 1, a] = out[a] - images[0, a]
     mirrors = np.empty((k, d))
-    turn_into_first(across, mirrors)
-    turned = np.zeros((k, k))
+    reflect_into_first(offsets, mirrors)
+    reflected = np.zeros((k, k))
     for j in range(1, k):
-        copy_into(across[j - 1], turned[j])
-    inner = np.empty(k)
-    copy_into(across[k - 1], inner)
-    descend(turned, weights, bases, size, inner)
-    place = np.zeros(d)
+        copy_into(offsets[j - 1], reflected[j])
+    solution = np.empty(k)
+    copy_into(offsets[k - 1], solution)
+    descend(reflected, weights, bases, size, solution)
+    result = np.zeros(d)
     for a in range(k):
-        place[a] = inner[a]
-    turn_back(mirrors, place)
+        result[a] = solution[a]
+    reflect_back(mirrors, result)
     for a in range(d):
-        out[a] = images[0, a] + place[a]
+        out[a] = images[0, a] + result[a]
 
 
 @njit
 def descend(images, weights, bases, size, out):
-    """Go down from ``out`` to the least sum of distances to the images."""
+    """Minimise the sum of distances to the images, starting from ``out``, which is overwritten."""
     d = out.size
     error, pull, step = np.empty(d), np.empty(d), np.empty(d)
-    newton, center, ahead = np.empty(d), np.empty(d), np.empty(d)
-    total, total_ahead, curvature = np.empty((d, d)), np.empty((d, d)), np.empty((d, d))
+    move, center, next_step = np.empty(d), np.empty(d), np.empty(d)
+    total, next_total, curvature = np.empty((d, d)), np.empty((d, d)), np.empty((d, d))
     value = derivatives(images, out, weights, bases, size, error, pull, step, total, curvature)
-    for _ in range(ITERATIONS):
-        copy_into(step, newton)
-        lower = cholesky_solve(curvature, newton)
-        if lower:
+    for _ in range(MEDIAN_MAX_STEPS):
+        copy_into(step, move)
+        is_lower = cholesky_solve(curvature, move)
+        if is_lower:
             for a in range(d):
-                center[a] = out[a] + newton[a]
-            after = derivatives(
-                images, center, weights, bases, size, error, pull, ahead, total_ahead, curvature
+                center[a] = out[a] + move[a]
+            next_value = derivatives(
+                images, center, weights, bases, size, error, pull, next_step, next_total, curvature
             )
-            lower = after <= value * (1.0 + 1e-14)  # but for rounding
-        if not lower:
-            copy_into(step, newton)
-            if not cholesky_solve(total, newton):
+            is_lower = next_value <= value * (1.0 + 1e-14)  # up to rounding
+        if not is_lower:
+            copy_into(step, move)
+            if not cholesky_solve(total, move):
                 break
-        moved = 0.0
+        largest_move = 0.0
         for a in range(d):
-            out[a] += newton[a]
-            moved = max(moved, abs(newton[a]))
-        if moved <= TOLERANCE * size:
+            out[a] += move[a]
+            largest_move = max(largest_move, abs(move[a]))
+        if largest_move <= MEDIAN_TOLERANCE * size:
             break
-        if lower:
-            value = after
-            copy_into(ahead, step)
+        if is_lower:
+            value = next_value
+            copy_into(next_step, step)
             for a in range(d):
-                copy_into(total_ahead[a], total[a])
+                copy_into(next_total[a], total[a])
         else:
             value = derivatives(
                 images, out, weights, bases, size, error, pull, step, total, curvature

@@ -1,4 +1,4 @@
-"""Gaussian kernels of all pairs of points, and sums over them in a fixed order."""
+"""Gaussian kernels between all pairs of points, and sums over them in a fixed order."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ import numpy as np
 from outsample._kernels.compiling import njit
 from outsample._kernels.search import row_distance
 
-# exp(-h^2) is 0 in double precision beyond this h, and its square is still far from overflow.
-BEYOND = 28.0
-# An expansion counts in full where the kernel's sum is above the one, and not below the other.
-TRUSTED = 0.1
-FADED = 0.01
-# A kernel with lengths of its own is exp(-2) where it is cut off.
+# Beyond this h, exp(-h^2) is 0 in double precision; h^2 is still far from overflow.
+ZERO_BEYOND = 28.0
+# Kernel sums (about 1 among the data) from which an expansion counts fully, and up to which it
+# does not count at all.
+FULL_TRUST_DENSITY = 0.1
+NO_TRUST_DENSITY = 0.01
+# A kernel with a length per point is exp(-2) at that length, where it is cut off.
 STEEPNESS = 2.0
 
 
 @njit
 def all_distances(start, stop, Q, X, n, distances):
-    """Distances (q, n) of every query from every training row."""
+    """Write the distances (q, n) of every query from every training row."""
     for i in range(start, stop):
         for j in range(n):
             distances[i, j] = row_distance(Q, i, X, j)
@@ -28,25 +29,25 @@ def all_distances(start, stop, Q, X, n, distances):
 
 @njit
 def own_distances(start, stop, X, distances):
-    """Distances (n, n) of the rows from one another: each pair once, the mirror image copied."""
+    """Write the distances (n, n) between all rows; each pair is computed once."""
     for i in range(start, stop):
         distances[i, i] = 0.0
         for j in range(i):
-            apart = row_distance(X, i, X, j)
-            distances[i, j] = apart
-            distances[j, i] = apart
+            r = row_distance(X, i, X, j)
+            distances[i, j] = r
+            distances[j, i] = r
 
 
 @njit
 def pair_distances(start, stop, X, rows, columns, distances):
-    """Distances (p,) of pairs of rows."""
+    """Write the distances (p,) of pairs of rows."""
     for i in range(start, stop):
         distances[i] = row_distance(X, rows[i], X, columns[i])
 
 
 @njit
 def kth_distances(start, stop, Q, X, n, k, distances):
-    """Distance of each query to its k-th nearest training row, counted from 0."""
+    """Write the distance of each query to its k-th nearest training row, counted from 0."""
     row = np.empty(n)
     for i in range(start, stop):
         for j in range(n):
@@ -55,29 +56,38 @@ def kth_distances(start, stop, Q, X, n, k, distances):
 
 
 @njit
-def expansion(start, stop, X, n, Q, root, coefficients, normalize, values):
-    """``sum_j exp(-r_j^2 / root^2) c_j``, over ``sum_j exp(-r_j^2 / root^2)`` if asked.
+def expansion(
+    start, stop, X, n, Q, root, weights, query_reach, reach, coefficients, normalize, values
+):
+    """Write ``sum_j w_j g_j c_j``, ``g_j = exp(-r_j^2 / root^2)``, or that over ``sum_j w_j g_j``.
 
-    The quotient is taken with the nearest row's exponent removed from all, so that it is never
+    The sum is over the rows within the reach of the query, or with the query within their reach.
+    The quotient is computed with the nearest row's exponent removed from all, so that it is never
     0 / 0: far away it tends to the nearest row's coefficient.
     """
     d = coefficients.shape[1]
-    reduced = np.empty(n)
+    scaled = np.empty(n)
     for i in range(start, stop):
         nearest = np.inf
         for j in range(n):
-            reduced[j] = min(row_distance(Q, i, X, j) / root, 1e150)
-            nearest = min(nearest, reduced[j])
+            r = row_distance(Q, i, X, j)
+            if r <= max(query_reach[i], reach[j]):
+                scaled[j] = min(r / root, 1e150)
+                nearest = min(nearest, scaled[j])
+            else:
+                scaled[j] = np.inf
         if not normalize:
             nearest = 0.0
         values[i] = 0.0
         total = 0.0
         for j in range(n):
-            # h^2 - nearest^2 as a product: exact where both are large and alike.
-            exponent = (reduced[j] - nearest) * (reduced[j] + nearest)
-            if exponent > BEYOND * BEYOND:
+            if scaled[j] == np.inf:
                 continue
-            weight = math.exp(-exponent)
+            # h^2 - nearest^2 as a product: exact where both are large and nearly equal.
+            exponent = (scaled[j] - nearest) * (scaled[j] + nearest)
+            if exponent > ZERO_BEYOND * ZERO_BEYOND:
+                continue
+            weight = math.exp(-exponent) * weights[j]
             total += weight
             for a in range(d):
                 values[i, a] += weight * coefficients[j, a]
@@ -87,61 +97,27 @@ def expansion(start, stop, X, n, Q, root, coefficients, normalize, values):
 
 
 @njit
-def markov_mean(start, stop, X, n, Q, root, weights, own_reach, reach, coefficients, values):
-    """Mean of the coefficients under the transition probabilities from each query.
+def local_mean(start, stop, X, n, Q, query_scales, scales, weights, images, values):
+    """Write means of images with weights ``w_j exp(-2 r_j^2 / h^2)``.
 
-    ``sum_j p_j c_j`` with ``p_j`` proportional to ``w_j exp(-r_j^2 / root^2)``, over the rows
-    within the reach of the query or the query within theirs. The exponent of the nearest row is
-    removed from all, so that it is never 0 / 0.
-    """
-    d = coefficients.shape[1]
-    reduced = np.empty(n)
-    for i in range(start, stop):
-        nearest = np.inf
-        for j in range(n):
-            apart = row_distance(Q, i, X, j)
-            if apart <= max(own_reach[i], reach[j]):
-                reduced[j] = min(apart / root, 1e150)
-                nearest = min(nearest, reduced[j])
-            else:
-                reduced[j] = np.inf
-        values[i] = 0.0
-        total = 0.0
-        for j in range(n):
-            if reduced[j] == np.inf:
-                continue
-            exponent = (reduced[j] - nearest) * (reduced[j] + nearest)
-            if exponent > BEYOND * BEYOND:
-                continue
-            weight = math.exp(-exponent) * weights[j]
-            total += weight
-            for a in range(d):
-                values[i, a] += weight * coefficients[j, a]
-        for a in range(d):
-            values[i, a] /= total
-
-
-@njit
-def local_mean(start, stop, X, n, Q, own, scales, weights, images, values):
-    """Mean of images, weights ``w_j exp(-2 r_j^2 / h^2)`` with h the longer of two lengths.
-
-    Rows further than h count for nothing. A query on a training row gets that row's image.
+    h is the larger of the lengths of query and row; rows beyond h do not count. A query equal to a
+    training row gets that row's image.
     """
     d = images.shape[1]
     for i in range(start, stop):
         values[i] = 0.0
         total = 0.0
         for j in range(n):
-            apart = row_distance(Q, i, X, j)
-            if apart == 0.0:
+            r = row_distance(Q, i, X, j)
+            if r == 0.0:
                 values[i] = images[j]
                 total = 1.0
                 break
-            longer = max(own[i], scales[j])
-            if apart > longer:
+            h = max(query_scales[i], scales[j])
+            if r > h:
                 continue
-            reduced = apart / longer
-            weight = math.exp(-STEEPNESS * reduced * reduced) * weights[j]
+            ratio = r / h
+            weight = math.exp(-STEEPNESS * ratio * ratio) * weights[j]
             total += weight
             for a in range(d):
                 values[i, a] += weight * images[j, a]
@@ -151,16 +127,17 @@ def local_mean(start, stop, X, n, Q, own, scales, weights, images, values):
 
 @njit
 def trust(density):
-    """1 where the kernel's sum over the data is above 0.1, 0 below 0.01, smooth between."""
-    if density <= FADED:
+    """Return 1 where the kernel's sum over the data is above 0.1, 0 below 0.01, smooth between."""
+    if density <= NO_TRUST_DENSITY:
         return 0.0
-    share = min(math.log(density / FADED) / math.log(TRUSTED / FADED), 1.0)
+    share = math.log(density / NO_TRUST_DENSITY)
+    share = min(share / math.log(FULL_TRUST_DENSITY / NO_TRUST_DENSITY), 1.0)
     return share * share * (3.0 - 2.0 * share)
 
 
 @njit
 def trusts(densities, shares):
-    """`trust` of each density, into a column."""
+    """Write `trust` of each density to a column."""
     for i in range(densities.size):
         shares[i, 0] = trust(densities[i])
 
@@ -169,42 +146,42 @@ def trusts(densities, shares):
 def place_by_diffusion(
     start, stop, X, rows, Q, Y, unit, weights, lift, center, reach, coordinates
 ):
-    """``sum_j p_j (y_j + t lift_j)`` with ``p_j`` proportional to ``w_j exp(-r_j^2 / unit^2)``.
+    """Write ``sum_j p_j (y_j + t lift_j)``, ``p_j`` proportional to ``w_j exp(-r_j^2 / unit^2)``.
 
-    The sum is over the rows (m,) of X, to which Y, weights and lift belong; t is the `trust` in
-    ``sum_j w_j exp(-r_j^2 / unit^2)``. A query on training points gets the mean of their images;
-    what would be further from the center than 2 reaches is drawn in.
+    The sum is over ``rows`` (m,) of X, to which Y, weights and lift belong; t is the `trust` in
+    ``sum_j w_j exp(-r_j^2 / unit^2)``. A query equal to training points gets the mean of their
+    images; positions farther from the center than 2 ``reach`` are moved back to that distance.
     """
     n, d = Y.shape
-    reduced = np.empty(n)
-    raised = np.empty(d)
+    scaled = np.empty(n)
+    lifted = np.empty(d)
     for i in range(start, stop):
         anchor = 0
         for j in range(n):
-            reduced[j] = min(row_distance(Q, i, X, rows[j]) / unit, 1e150)
-            if reduced[j] < reduced[anchor]:
+            scaled[j] = min(row_distance(Q, i, X, rows[j]) / unit, 1e150)
+            if scaled[j] < scaled[anchor]:
                 anchor = j
-        nearest = reduced[anchor]
+        nearest = scaled[anchor]
         total = 0.0
         coordinates[i] = 0.0
-        raised[:] = 0.0
+        lifted[:] = 0.0
         for j in range(n):
-            exponent = (reduced[j] - nearest) * (reduced[j] + nearest)
-            if exponent > BEYOND * BEYOND or (nearest == 0.0 and reduced[j] > 0.0):
+            exponent = (scaled[j] - nearest) * (scaled[j] + nearest)
+            if exponent > ZERO_BEYOND * ZERO_BEYOND or (nearest == 0.0 and scaled[j] > 0.0):
                 continue
             weight = 1.0 if nearest == 0.0 else math.exp(-exponent) * weights[j]
             total += weight
             for a in range(d):
                 coordinates[i, a] += weight * (Y[j, a] - Y[anchor, a])
-                raised[a] += weight * lift[j, a]
-        share = 0.0
+                lifted[a] += weight * lift[j, a]
+        trusted = 0.0
         if nearest > 0.0:
-            share = trust(total * math.exp(-(min(nearest, BEYOND) ** 2)))
-        away = 0.0
+            trusted = trust(total * math.exp(-(min(nearest, ZERO_BEYOND) ** 2)))
+        square = 0.0
         for a in range(d):
-            coordinates[i, a] = Y[anchor, a] + (coordinates[i, a] + share * raised[a]) / total
-            if share > 0.0 and reach > 0.0:
-                away += ((coordinates[i, a] - center[a]) / reach) ** 2
-        if away > 4.0:
+            coordinates[i, a] = Y[anchor, a] + (coordinates[i, a] + trusted * lifted[a]) / total
+            if trusted > 0.0 and reach > 0.0:
+                square += ((coordinates[i, a] - center[a]) / reach) ** 2
+        if square > 4.0:
             for a in range(d):
-                coordinates[i, a] = center[a] + (coordinates[i, a] - center[a]) * 2 / away**0.5
+                coordinates[i, a] = center[a] + (coordinates[i, a] - center[a]) * 2 / square**0.5

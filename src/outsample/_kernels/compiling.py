@@ -1,8 +1,8 @@
-"""How kernels are compiled: by numba at first use, kept on disk where a folder can be written.
+"""Compilation of kernels by numba at first use, with a cache on disk where one can be written.
 
-Numba keeps what it compiled beside the source, or in the user's cache folder. Where neither can be
-written (a container with a read-only file system) it refuses to import; here a private folder
-among the temporary files is taken, and without that nothing is kept. What is lost is time.
+Numba caches compiled code next to the source or in the user's cache folder. If it can write to
+neither (a container with a read-only file system), it raises an error at import. Here a private
+temporary folder is used instead, and without that no cache at all, which only costs time.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from threading import Lock
 import numba
 from numba.core.caching import FunctionCache, NullCache
 
-SET_A_FOLDER = "set the environment variable NUMBA_CACHE_DIR to a folder that can be written"
+SET_A_FOLDER = "set the environment variable NUMBA_CACHE_DIR to a writable folder"
 
 
 class Notice:
-    """Says a sentence once: a line on a terminal, else a warning."""
+    """Message shown once per process: as a line on a terminal, otherwise as a warning."""
 
     def __init__(self):
-        self.said, self.lock = False, Lock()
+        self.is_shown, self.lock = False, Lock()
 
-    def say(self, sentence, terminal=False):
-        """Warn once a process, or write a line if ``terminal`` is asked for and there is one."""
+    def show(self, sentence, terminal=False):
+        """Warn, or write a line if ``terminal`` is true and standard error is a terminal."""
         with self.lock:
-            if self.said:
+            if self.is_shown:
                 return
-            self.said = True
+            self.is_shown = True
         if terminal and sys.stderr is not None and sys.stderr.isatty():
             print(f"outsample: {sentence}", file=sys.stderr, flush=True)
         else:
             warnings.warn(f"outsample {sentence}", UserWarning, stacklevel=2)
 
 
-FIRST_USE, NOT_KEPT = Notice(), Notice()
+FIRST_USE, NO_CACHE = Notice(), Notice()
 
 
 class Counter:
-    """How many kernels this process has compiled."""
+    """Number of kernels that this process has compiled."""
 
     def __init__(self):
         self.count = 0
@@ -54,92 +54,97 @@ class Counter:
 COMPILED = Counter()
 
 
-class Announced:
-    """Before a kernel is compiled, which takes seconds, says so once."""
+class CompilationNoticeMixin:
+    """Show a notice before the first kernel is compiled, which takes seconds."""
 
     def load_overload(self, sig, target_context):
-        """Compiled code from the disk, or None: numba compiles then."""
-        found = super().load_overload(sig, target_context)
-        if found is None:
+        """Return compiled code from the disk, or None, which makes numba compile."""
+        overload = super().load_overload(sig, target_context)
+        if overload is None:
             COMPILED.count += 1
-            FIRST_USE.say(
+            FIRST_USE.show(
                 "is compiling for its first use, which can take half a minute; "
-                + ("later uses start at once." if self.cache_path else "nothing is kept."),
+                + ("later uses start at once." if self.cache_path else "no cache is written."),
                 terminal=True,
             )
-        return found
+        return overload
 
 
-class KernelCache(Announced, FunctionCache):
-    """Numba's cache; a full disk costs the time of compiling again, not the answer."""
+class KernelCache(CompilationNoticeMixin, FunctionCache):
+    """Numba's cache; on a full disk, kernels are compiled again instead of raising an error."""
 
     def __init__(self, function):
         super().__init__(function)
-        # Numba looks at the kernel's own file only, but kernels of other files are compiled into
-        # it: after an update it would go on running their old code.
+        # Numba checks the kernel's own file only, but kernels of other files are inlined into it:
+        # after an update it would continue to run their old code.
         self._cache_file._source_stamp = self._cache_file._source_stamp, kernel_sources()
 
     def save_overload(self, sig, data):
-        """Keep compiled code on the disk if that is possible."""
+        """Write compiled code to the disk if possible."""
         try:
             super().save_overload(sig, data)
         except OSError as error:
-            NOT_KEPT.say(f"cannot keep what it compiled ({error}); {SET_A_FOLDER}.")
+            NO_CACHE.show(f"cannot cache compiled code ({error}); {SET_A_FOLDER}.")
 
 
-class NoCache(Announced, NullCache):
-    """Keeps nothing: every process compiles what it uses."""
+class NoCache(CompilationNoticeMixin, NullCache):
+    """No cache: every process compiles what it uses."""
 
 
-def kept_in():
-    """Folder where compiled code is kept, or None."""
+def cache_folder():
+    """Return the folder of the compiled code, or None."""
     return cache_of(njit).cache_path
 
 
 def njit(function=None, **options):
-    """Compile a kernel at its first call, without the interpreter lock; options are numba's."""
+    """Return a kernel that is compiled at its first call and releases the interpreter lock.
+
+    Options are passed to numba.
+    """
     if function is None:
         return lambda function: njit(function, **options)
     kernel = numba.njit(nogil=True, **options)(function)
-    if kernel is not function:  # else numba is switched off
+    if kernel is not function:  # the same function if NUMBA_DISABLE_JIT is set
         kernel._cache = cache_of(function)
     return kernel
 
 
 def cache_of(function):
-    """Cache of a kernel: where numba wants it, else among the temporary files, else none."""
+    """Return a kernel's cache: in numba's folder, else in a temporary one, else none."""
     try:
         return KernelCache(function)
-    except RuntimeError:  # no folder that numba knows can be written
+    except RuntimeError:  # numba cannot write to any of its folders
         pass
-    given = numba.config.CACHE_DIR
+    configured = numba.config.CACHE_DIR
     try:
         folder = numba.config.CACHE_DIR = private_folder()
-        kept: KernelCache | NoCache = KernelCache(function)
-        where = f"keeps what it compiled in {folder}, for as long as that lasts"
+        kernel_cache: KernelCache | NoCache = KernelCache(function)
+        consequence = f"caches compiled code in the temporary folder {folder}"
     except (OSError, RuntimeError):
-        kept = NoCache()
-        where = "compiles again in every process, which takes up to half a minute"
+        kernel_cache = NoCache()
+        consequence = "compiles again in every process, which takes up to half a minute"
     finally:
-        numba.config.CACHE_DIR = given
-    NOT_KEPT.say(f"cannot write to its own folder nor to the user's: it {where}; {SET_A_FOLDER}.")
-    return kept
+        numba.config.CACHE_DIR = configured
+    NO_CACHE.show(
+        f"cannot write to its own folder or to the user's cache: it {consequence}; {SET_A_FOLDER}."
+    )
+    return kernel_cache
 
 
 @cache
 def kernel_sources():
-    """Digest of the sources of all kernels."""
+    """Return a digest of the sources of all kernels."""
     files = sorted(Path(__file__).parent.glob("*.py"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def private_folder():
-    """Folder among the temporary files that nobody else can write to: compiled code is run."""
+    """Return a temporary folder that only this user can write to, since its code is executed."""
     owner = os.getuid() if hasattr(os, "getuid") else "user"
     folder = Path(tempfile.gettempdir()) / f"outsample-{owner}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    shared = hasattr(os, "getuid") and (found.st_uid != owner or found.st_mode & 0o077)
-    if shared or not stat.S_ISDIR(found.st_mode):
-        raise PermissionError(f"{folder} belongs to somebody else")
+    status = folder.lstat()
+    is_shared = hasattr(os, "getuid") and (status.st_uid != owner or status.st_mode & 0o077)
+    if is_shared or not stat.S_ISDIR(status.st_mode):
+        raise PermissionError(f"{folder} belongs to another user, or others can write to it")
     return str(folder)

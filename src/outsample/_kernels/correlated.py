@@ -1,4 +1,4 @@
-"""Least squares with correlated errors: local and global Gaussian-process extension."""
+"""Least squares with correlated errors: local kriging, and Gaussian processes over all points."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from outsample._kernels.search import distance, row_distance
 from outsample._kernels.tangent import fill_design, polynomial_terms, tangent_of
 
 LINEAR, MATERN52, GAUSSIAN, AFFINE = 0, 1, 2, 3
-# A pivot this small, relative to its diagonal entry, belongs to a neighbour that says nothing
-# beyond the nearer ones.
-LEAST_PIVOT = 1e-13
+# A pivot this small, relative to its diagonal entry, belongs to a neighbour that adds nothing to
+# the nearer ones.
+SMALLEST_PIVOT = 1e-13
 
 
 @njit
 def variogram(kind, h):
-    """Half the mean square difference of the map at two points h length scales apart."""
+    """Return half the mean square difference of the map at points h length scales apart."""
     if kind == LINEAR:
         return h
     if kind == AFFINE:
-        return min(h, 1e150) ** 2  # which must not overflow
+        return min(h, 1e150) ** 2  # the square must not overflow
     if kind == MATERN52:
         s = math.sqrt(5.0) * h
-        if s < 1e-2:  # the closed form cancels
+        if s < 1e-2:  # the closed form loses digits
             tail = 1.0 / 24.0 - s * (1.0 / 45.0 - s * (1.0 / 144.0 - s / 630.0))
             return s * s * (1.0 / 6.0 - s * s * tail)
-        if s > 1e3:  # nothing is left of the correlation, and s * s may overflow
+        if s > 1e3:  # the correlation is 0 in double precision, and s * s may overflow
             return 1.0
         return 1.0 - (1.0 + s + s * s / 3.0) * math.exp(-s)
     return -math.expm1(-h * h)
@@ -38,11 +38,10 @@ def variogram(kind, h):
 
 @njit
 def factor_covariance(G):
-    """Cholesky factor in place, ``U^T U = G``, of the part from the diagonal to the right.
+    """Factor ``G = U^T U`` in place (Cholesky); only the upper triangle is read and written.
 
-    A dependent row gets no weight instead of a division by 0. Four rows are taken off at a time,
-    which runs in vector registers without leave to reorder sums: answers are the same however and
-    wherever this is compiled.
+    A dependent row gets no weight instead of a division by 0. Four rows are subtracted at a time,
+    which uses vector registers without reordering sums: results do not depend on the compiler.
     """
     k = G.shape[0]
     for j in range(k):
@@ -59,7 +58,7 @@ def factor_covariance(G):
             factor = G[a, j]
             for c in range(j, k):
                 G[j, c] -= factor * G[a, c]
-        G[j, j] = 1e150 if G[j, j] <= LEAST_PIVOT * diagonal else math.sqrt(G[j, j])
+        G[j, j] = 1e150 if G[j, j] <= SMALLEST_PIVOT * diagonal else math.sqrt(G[j, j])
         for c in range(j + 1, k):
             G[j, c] /= G[j, j]
 
@@ -79,36 +78,36 @@ def solve_lower(U, B):
 
 @njit
 def solve_correlated(
-    start, stop, X, Q, Y, indptr, indices, distances, units, sigma, kept, kind, length, nugget,
+    start, stop, X, Q, Y, indptr, indices, distances, units, deviations, kept, kind, length, nugget,
     order, tangent_dim, coordinates,
 ):  # fmt: skip
-    """Eq. 2.3 with the full covariance of the neighbours' errors, and a polynomial drift.
+    """Solve Eq. 2.3 with the full covariance of the neighbours' errors and a polynomial drift.
 
     The error of neighbour i is the change of the map from it to the query, so that errors i and j
     have covariance ``g(r_i) + g(r_j) - g(r_ij)``, g the variogram, plus the nugget for i = j.
-    Neighbours with ``kept`` False are passed over.
+    Neighbours with ``kept`` False are ignored.
     """
     d = Y.shape[1]
     for i in range(start, stop):
         first, last = indptr[i], indptr[i + 1]
         out = coordinates[i]
-        if place_on_coincident(Y, indices, sigma, first, last, out):
+        if place_on_coincident(Y, indices, deviations, first, last, out):
             continue
         k = 0
         for j in range(first, last):
             k += kept[j]
         rows = np.empty(k, dtype=np.int64)
-        near = np.empty(k)
-        apart = np.empty(k)
+        from_query = np.empty(k)
+        lengths = np.empty(k)
         unit = length * units[i]
-        at = 0
+        position = 0
         for j in range(first, last):
             if kept[j]:
-                rows[at] = indices[j]
-                apart[at] = distances[j]
-                near[at] = variogram(kind, distances[j] / unit)
-                at += 1
-        if near[0] == 0.0:  # so near that nothing of its distance is left in the unit
+                rows[position] = indices[j]
+                lengths[position] = distances[j]
+                from_query[position] = variogram(kind, distances[j] / unit)
+                position += 1
+        if from_query[0] == 0.0:  # the distance is 0 relative to the unit
             for a in range(d):
                 out[a] = Y[rows[0], a]
             continue
@@ -116,30 +115,30 @@ def solve_correlated(
         for a in range(k):
             for b in range(a):
                 between = row_distance(X, rows[a], X, rows[b])
-                G[b, a] = near[a] + near[b] - variogram(kind, between / unit)
-            G[a, a] = 2.0 * near[a] + nugget
+                G[b, a] = from_query[a] + from_query[b] - variogram(kind, between / unit)
+            G[a, a] = 2.0 * from_query[a] + nugget
         t = tangent_dim
         degree = order
         while degree > 0 and k <= polynomial_terms(degree, t):
             degree -= 1
         T = np.empty((k, t if degree > 0 else 0))
         if degree > 0:
-            tangent_of(X, Q, i, rows, apart, np.inf, T)
+            tangent_of(X, Q, i, rows, lengths, np.inf, T)
         p = polynomial_terms(degree, t)
-        sides = np.empty((k, p + d))
-        fill_design(T, degree, sides)
+        columns = np.empty((k, p + d))
+        fill_design(T, degree, columns)
         for a in range(k):
             for b in range(d):
-                sides[a, p + b] = Y[rows[a], b] - Y[rows[0], b]
+                columns[a, p + b] = Y[rows[a], b] - Y[rows[0], b]
         factor_covariance(G)
-        solve_lower(G, sides)
+        solve_lower(G, columns)
         while True:
             total = np.zeros((p, p))
             for a in range(k):
                 for u in range(p):
                     for v in range(u + 1):
-                        total[u, v] += sides[a, u] * sides[a, v]
-            # Only the constant's coefficient is wanted: row 0 of the inverse, times the right side.
+                        total[u, v] += columns[a, u] * columns[a, v]
+            # Only the constant's coefficient is needed: row 0 of the inverse times the right side.
             first_row = np.zeros(p)
             first_row[0] = 1.0
             if p == 1 or cholesky_solve(total, first_row):
@@ -151,20 +150,20 @@ def solve_correlated(
             value = 0.0
             for a in range(k):
                 for u in range(p):
-                    value += first_row[u] * sides[a, u] * sides[a, sides.shape[1] - d + b]
+                    value += first_row[u] * columns[a, u] * columns[a, columns.shape[1] - d + b]
             out[b] = Y[rows[0], b] + value
 
 
 @njit
 def median(values):
-    """Median of a few values; numba takes longer to compile NumPy's."""
+    """Return the median of a few values; NumPy's takes numba longer to compile."""
     ordered = np.empty(values.size)
     for i in range(values.size):
-        at = i
-        while at > 0 and ordered[at - 1] > values[i]:
-            ordered[at] = ordered[at - 1]
-            at -= 1
-        ordered[at] = values[i]
+        position = i
+        while position > 0 and ordered[position - 1] > values[i]:
+            ordered[position] = ordered[position - 1]
+            position -= 1
+        ordered[position] = values[i]
     half = values.size // 2
     if values.size % 2 == 1:
         return ordered[half]
@@ -173,9 +172,9 @@ def median(values):
 
 @njit
 def agree_with_consensus(start, stop, Y, indptr, indices, consensus, closest, tolerance, kept):
-    """Mark the neighbours whose images are near the consensus.
+    """Mark the neighbours whose images are near the consensus in ``kept``.
 
-    Near means within ``tolerance`` times the median distance of the ``closest`` nearest ones.
+    Near means within ``tolerance`` times the median distance of the ``closest`` nearest images.
     """
     for i in range(start, stop):
         first, last = indptr[i], indptr[i + 1]
@@ -194,11 +193,11 @@ def agree_with_consensus(start, stop, Y, indptr, indices, consensus, closest, to
 
 @njit
 def predict_global(start, stop, X, n, Q, Y, unit, kind, mean, coefficients, coordinates):
-    """``mean - sum_j g(|x - x_j|) coefficients_j`` over all training points, g the variogram.
+    """Write ``mean - sum_j g(|x - x_j|) c_j`` over all training points, g the variogram.
 
-    The coefficients sum to 0, so that the variogram does for the covariance, and only its
-    differences count: far from the data they stay exact. A query on training points gets the mean
-    of their images.
+    The coefficients c sum to 0, so the variogram replaces the covariance, and only its differences
+    count, which are exact far from the data. A query equal to training points gets the mean of
+    their images.
     """
     d = coefficients.shape[1]
     for i in range(start, stop):
@@ -208,8 +207,8 @@ def predict_global(start, stop, X, n, Q, Y, unit, kind, mean, coefficients, coor
         count = 0
         level = 0.0
         for j in range(n):
-            apart = row_distance(Q, i, X, j)
-            if apart == 0.0:
+            r = row_distance(Q, i, X, j)
+            if r == 0.0:
                 if count == 0:
                     anchor = j
                     coordinates[i] = 0.0
@@ -217,7 +216,7 @@ def predict_global(start, stop, X, n, Q, Y, unit, kind, mean, coefficients, coor
                     coordinates[i, a] += Y[j, a] - Y[anchor, a]
                 count += 1
             elif count == 0:
-                value = variogram(kind, min(apart / unit, 1e150))
+                value = variogram(kind, min(r / unit, 1e150))
                 if j == 0:
                     level = value
                 value -= level

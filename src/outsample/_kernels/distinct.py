@@ -1,4 +1,4 @@
-"""Numbers that stand for the contents of a row, whatever its place among the others."""
+"""Hashes of rows that depend on their contents only, and sums in a fixed order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from outsample._kernels.compiling import njit
 
 @njit
 def mixed(bits):
-    """Spread the bits of a number over all 64 (a finalizer of the kind of splitmix)."""
+    """Return a number with the bits mixed over all 64 places (the finalizer of splitmix64)."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))
@@ -18,14 +18,14 @@ def mixed(bits):
 
 @njit
 def entry_hash(bits, column):
-    """Return the number of an entry, from the bits of its value; that of 0 is 0 in every column."""
-    if bits << np.uint64(1) == np.uint64(0):  # 0 and -0
+    """Return the hash of an entry from the bits of its value; a zero hashes to 0 in any column."""
+    if bits << np.uint64(1) == np.uint64(0):  # 0.0 and -0.0
         return np.uint64(0)
     return mixed(bits + mixed(np.uint64(column) + np.uint64(0x9E3779B97F4A7C15)))
 
 
 def row_hash(rows, i):
-    """Sum of the numbers of the entries of row i: (bits,) or (bits, columns, starts)."""
+    """Return the sum of the hashes of row i; rows are (bits,) or (bits, columns, starts)."""
     total = 0
     if len(rows) == 1:
         for a in range(rows[0].shape[1]):
@@ -38,7 +38,7 @@ def row_hash(rows, i):
 
 @overload(row_hash)
 def compile_row_hash(rows, i):
-    """Pick the dense or the sparse form when a kernel is compiled."""
+    """Return the dense or the sparse form when a kernel is compiled."""
     if len(rows) == 1:
 
         def dense(rows, i):
@@ -60,14 +60,14 @@ def compile_row_hash(rows, i):
 
 @njit
 def row_hashes(start, stop, rows, hashes):
-    """Find the number of every row; equal rows have equal ones."""
+    """Write the hash of every row; equal rows have equal hashes."""
     for i in range(start, stop):
         hashes[i] = row_hash(rows, i)
 
 
 @njit
 def ordered_sums(X, rows, sums):
-    """Sum columns of ``rows`` (m,) of X, one row after the other: rounding depends on the order."""
+    """Write the column sums of ``rows`` (m,) of X, added in the order of the rows."""
     for a in range(sums.size):
         sums[a] = 0.0
     for i in rows:

@@ -6,15 +6,15 @@ import numpy as np
 
 from outsample._kernels.compiling import njit
 from outsample._kernels.linear_algebra import symmetric_eigen
-from outsample._kernels.mirrors import turn_back, turn_into_first
+from outsample._kernels.mirrors import reflect_back, reflect_into_first
 
 
 @njit
 def image_frames(start, stop, Y, indptr, indices, lengths, axes, spread):
-    """Eigenvectors and root eigenvalues of ``(1 / length^2)(1 / k) Z'Z``, Z centred images.
+    """Write eigenvectors and root eigenvalues of ``(1 / length^2)(1 / k) Z'Z``, Z centred images.
 
-    Of neighbourhoods with at least as many images as the map has dimensions; `wide_frames` has the
-    others, and is compiled only where there are any.
+    Only for neighbourhoods with at least d images; `wide_frames` does the others, and is compiled
+    only if there are any.
     """
     d = Y.shape[1]
     values = np.empty(d)
@@ -36,7 +36,7 @@ def image_frames(start, stop, Y, indptr, indices, lengths, axes, spread):
 
 @njit
 def wide_frames(start, stop, Y, indptr, indices, lengths, axes, spread):
-    """Frames as in `image_frames`, of neighbourhoods with fewer images than d."""
+    """Write the frames of `image_frames` for neighbourhoods with fewer than d images."""
     d = Y.shape[1]
     values = np.empty(d)
     for i in range(start, stop):
@@ -51,7 +51,7 @@ def wide_frames(start, stop, Y, indptr, indices, lengths, axes, spread):
 
 @njit
 def centred_images(Y, indices, first, Z):
-    """Fill Z (k, d) with images less their mean, over the largest entry, which is returned."""
+    """Write images minus their mean, over the largest entry, to Z (k, d); return that entry."""
     k, d = Z.shape
     size = 0.0
     for a in range(d):
@@ -63,7 +63,7 @@ def centred_images(Y, indices, first, Z):
         for j in range(k):
             Z[j, a] = Y[indices[first + j], a] - anchor - mean
             size = max(size, abs(Z[j, a]))
-    if size > 0.0:  # scaled to entries of at most 1, so that squares are safe
+    if size > 0.0:  # entries of at most 1, whose squares cannot overflow
         for j in range(k):
             for a in range(d):
                 Z[j, a] /= size
@@ -72,7 +72,7 @@ def centred_images(Y, indices, first, Z):
 
 @njit
 def root_values(values, size, length, spread):
-    """Root eigenvalues in units of the neighbourhood's length, none where it has no extent."""
+    """Write root eigenvalues in units of the neighbourhood's length; 0 if that length is 0."""
     for a in range(values.size):
         if length > 0.0:
             root = np.sqrt(max(values[a], 0.0))
@@ -83,7 +83,7 @@ def root_values(values, size, length, spread):
 
 @njit
 def eigen_of_sum(total, count, vectors, values):
-    """Eigenvectors and eigenvalues of a sum of squares, its lower half given, over the count."""
+    """Write eigenvectors and eigenvalues of ``total / count``; only its lower triangle is read."""
     for a in range(total.shape[0]):
         for b in range(a + 1):
             total[a, b] /= count
@@ -95,13 +95,13 @@ def eigen_of_sum(total, count, vectors, values):
 
 @njit
 def wide_frame(Z, axes, values):
-    """Frame of fewer images (k, d) than the map has dimensions: k x k is enough to diagonalise.
+    """Write the frame of k images with k < d, from a k x k matrix.
 
     The other d - k axes have no spread.
     """
     k, d = Z.shape
     mirrors = np.empty((k, d))
-    turn_into_first(Z, mirrors)
+    reflect_into_first(Z, mirrors)
     total = np.zeros((k, k))
     for j in range(k):
         for a in range(k):
@@ -115,7 +115,7 @@ def wide_frame(Z, axes, values):
         top = 0
         for a in range(d):
             axis[a] = inner[a, c] if a < k and c < k else (1.0 if a == c else 0.0)
-        turn_back(mirrors, axis)
+        reflect_back(mirrors, axis)
         for a in range(1, d):
             if abs(axis[a]) > abs(axis[top]) * (1.0 + 1e-9):
                 top = a

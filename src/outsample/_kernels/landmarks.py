@@ -1,4 +1,4 @@
-"""Sums over a few of the training points, the landmarks, and images of queries that are known."""
+"""Sums over landmarks, a subset of the training points, and queries at training points."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from outsample._kernels.search import row_distance
 
 @njit
 def predict_landmarks(start, stop, X, landmarks, Q, unit, kind, coefficients, values):
-    """``sum_j c(|x - x_j|) coefficients_j`` over the landmarks, c the covariance, 1 at 0."""
+    """Write ``sum_j c(|x - x_j|) coefficients_j`` over the landmarks, c the covariance, 1 at 0."""
     d = coefficients.shape[1]
     for i in range(start, stop):
         for a in range(d):
@@ -24,7 +24,7 @@ def predict_landmarks(start, stop, X, landmarks, Q, unit, kind, coefficients, va
 
 
 @njit
-def place_known(start, stop, Y, indptr, indices, sigma, coordinates):
-    """Put queries that coincide with training points at the mean of their images."""
+def place_coincident(start, stop, Y, indptr, indices, deviations, coordinates):
+    """Write the mean image of the training points that coincide with a query, if there are any."""
     for i in range(start, stop):
-        place_on_coincident(Y, indices, sigma, indptr[i], indptr[i + 1], coordinates[i])
+        place_on_coincident(Y, indices, deviations, indptr[i], indptr[i + 1], coordinates[i])

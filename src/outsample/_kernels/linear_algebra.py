@@ -1,4 +1,4 @@
-"""Small dense algebra, one matrix at a time."""
+"""Dense linear algebra of small matrices, one at a time."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 
 from outsample._kernels.compiling import njit
 
-SWEEPS = 30
+MAX_QL_STEPS = 60  # per eigenvalue; two or three are typical
 
 
 @njit
 def dot(a, b):
-    """Inner product; always summed in the same order, fast with many columns."""
+    """Return the inner product, always summed in the same order; fast for long vectors."""
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
     last = a.size - a.size % 8
     for i in range(0, last, 8):
@@ -33,29 +33,29 @@ def symmetric_eigen(A, vectors):
     """Diagonalise symmetric ``A`` in place, largest eigenvalue first.
 
     The eigenvalues end on the diagonal of ``A``, the eigenvectors in the columns of ``vectors``,
-    each with its largest entry positive so that the answer is unique. Made tridiagonal by
-    reflections, then diagonal by QL steps, which takes a fifth of the time of Jacobi's rotations.
+    each with its largest entry positive, so that the result is unique. Householder reflections to
+    tridiagonal form, then QL steps: a fifth of the time of Jacobi rotations.
     """
     d = A.shape[0]
     largest = 0.0
     for i in range(d):
         for j in range(i + 1):
             largest = max(largest, abs(A[i, j]))
-    turned = np.zeros((d, d))  # the eigenvectors as rows
+    axes = np.zeros((d, d))  # eigenvectors as rows
     for i in range(d):
-        turned[i, i] = 1.0
+        axes[i, i] = 1.0
     if largest > 0.0:
         for i in range(d):
             for j in range(i + 1):
                 A[i, j] /= largest
-        beside, v, w = np.zeros(d), np.empty(d), np.empty(d)
+        off_diagonal, v, w = np.zeros(d), np.empty(d), np.empty(d)
         for j in range(d - 1):
             for i in range(j + 1, d):
                 v[i] = A[i, j]
-            beside[j], scale = reflect(A, v, w, j + 1)
+            off_diagonal[j], scale = reflect(A, v, w, j + 1)
             if scale > 0.0:
-                turn(turned, v, w, j + 1, scale)
-        diagonalise(A, beside, turned)
+                apply_reflection(axes, v, w, j + 1, scale)
+        diagonalise(A, off_diagonal, axes)
         for i in range(d):
             A[i, i] *= largest
     for i in range(d - 1):
@@ -66,9 +66,9 @@ def symmetric_eigen(A, vectors):
         if top != i:
             A[i, i], A[top, top] = A[top, top], A[i, i]
             for j in range(d):
-                turned[i, j], turned[top, j] = turned[top, j], turned[i, j]
+                axes[i, j], axes[top, j] = axes[top, j], axes[i, j]
     for i in range(d):
-        axis = turned[i]
+        axis = axes[i]
         longest = 0
         for j in range(1, d):
             if abs(axis[j]) > abs(axis[longest]) * (1.0 + 1e-9):
@@ -79,8 +79,8 @@ def symmetric_eigen(A, vectors):
 
 
 @njit
-def turn(rows, v, w, start, scale):
-    """Apply the reflection ``I - scale v v'`` to rows from ``start`` on; w is overwritten."""
+def apply_reflection(rows, v, w, start, scale):
+    """Apply the reflection ``I - scale v v'`` to ``rows`` from ``start`` on; w is workspace."""
     d, m = rows.shape
     for c in range(m):
         w[c] = 0.0
@@ -95,7 +95,7 @@ def turn(rows, v, w, start, scale):
 
 @njit
 def cholesky_solve(A, b):
-    """Solve ``A x = b`` for positive definite ``A``, overwriting both; False if it is not so."""
+    """Solve ``A x = b``, overwriting both; False if ``A`` is not positive definite."""
     if not cholesky_factor(A):
         return False
     solve_factored(A, b)
@@ -104,7 +104,7 @@ def cholesky_solve(A, b):
 
 @njit
 def cholesky_factor(A):
-    """Factor positive definite ``A`` in its lower triangle; False if it is not so."""
+    """Factor ``A`` in its lower triangle (Cholesky); False if it is not positive definite."""
     d = A.shape[0]
     for j in range(d):
         for i in range(j):
@@ -121,7 +121,7 @@ def cholesky_factor(A):
 
 @njit
 def solve_factored(A, b):
-    """Solve for b in place by the factor of `cholesky_factor`."""
+    """Solve for ``b`` in place with the factor from `cholesky_factor`."""
     d = A.shape[0]
     for i in range(d):
         for p in range(i):
@@ -135,95 +135,99 @@ def solve_factored(A, b):
 
 @njit
 def spectral_shares(A, y, shares):
-    """Shares of ``|y|^2`` along the eigenvectors of symmetric ``A``, which is overwritten.
+    """Write the shares of ``|y|^2`` along the eigenvectors of symmetric ``A``, overwriting ``A``.
 
-    The eigenvalues end on the diagonal of ``A``, in no order. ``A`` is turned so that y is the
-    first axis and made tridiagonal; of the eigenvectors only the first entries are then needed
-    (Golub and Welsch), so that all costs about as much as one product of matrices. Only the lower
-    triangle of ``A`` is read. Its entries should be of the size of 1, so that squares are safe.
+    The eigenvalues end on the diagonal of ``A``, unordered. ``A`` is rotated so that y is the first
+    axis and made tridiagonal; then only the first entries of the eigenvectors are needed (Golub
+    and Welsch), and the cost is about that of one matrix product. Only the lower triangle of ``A``
+    is read. Its entries should be of order 1, so that squares do not overflow.
     """
     d = A.shape[0]
-    beside = np.zeros(d)
+    off_diagonal = np.zeros(d)
     first = np.zeros((d, 1))
     first[0, 0] = 1.0
     v = np.empty(d)
     w = np.empty(d)
-    for j in range(-1, d - 1):  # one call only: numba would compile `reflect` for a constant 0 too
+    for j in range(-1, d - 1):  # one call site: numba compiles `reflect` again for a constant 0
         for i in range(j + 1, d):
             v[i] = A[i, j] if j >= 0 else y[i]
         corner, _ = reflect(A, v, w, j + 1)
         if j >= 0:
-            beside[j] = corner
-    diagonalise(A, beside, first)
+            off_diagonal[j] = corner
+    diagonalise(A, off_diagonal, first)
     for i in range(d):
         shares[i] = first[i, 0] * first[i, 0]
 
 
 @njit
-def diagonalise(A, beside, rows):
-    """QL steps on a tridiagonal: the diagonal of A, and what is beside it; rows turn with it."""
+def diagonalise(A, off_diagonal, rows):
+    """Diagonalise a tridiagonal matrix by QL steps, and rotate ``rows`` with it.
+
+    The diagonal is that of ``A``; ``off_diagonal`` holds the entries next to it.
+    """
     d = A.shape[0]
     largest = 0.0
     for i in range(d):
-        largest = max(largest, max(abs(A[i, i]), abs(beside[i])))
+        largest = max(largest, max(abs(A[i, i]), abs(off_diagonal[i])))
     for low in range(d):
-        for _ in range(2 * SWEEPS):
+        for _ in range(MAX_QL_STEPS):
             high = low
-            # What is left beside the diagonal changes no eigenvalue by more than rounding does.
-            while high < d - 1 and abs(beside[high]) > 1e-16 * largest:
+            # Smaller entries change no eigenvalue by more than rounding does.
+            while high < d - 1 and abs(off_diagonal[high]) > 1e-16 * largest:
                 high += 1
             if high == low:
                 break
-            shifted_step(A, beside, rows, low, high)
+            shifted_step(A, off_diagonal, rows, low, high)
 
 
 @njit
-def shifted_step(A, beside, rows, low, high):
-    """One implicit QL step with Wilkinson's shift on rows ``low`` to ``high`` of a tridiagonal."""
-    gap = (A[low + 1, low + 1] - A[low, low]) / (2.0 * beside[low])
+def shifted_step(A, off_diagonal, rows, low, high):
+    """Do one implicit QL step with Wilkinson's shift on rows ``low`` to ``high``."""
+    gap = (A[low + 1, low + 1] - A[low, low]) / (2.0 * off_diagonal[low])
     root = np.sqrt(gap * gap + 1.0) if abs(gap) < 1e150 else abs(gap)
-    shift = A[high, high] - A[low, low] + beside[low] / (gap + (root if gap >= 0.0 else -root))
+    signed_root = root if gap >= 0.0 else -root
+    shift = A[high, high] - A[low, low] + off_diagonal[low] / (gap + signed_root)
     sine = cosine = 1.0
     carry = 0.0
     for i in range(high - 1, low - 1, -1):
-        f = sine * beside[i]
-        b = cosine * beside[i]
+        f = sine * off_diagonal[i]
+        b = cosine * off_diagonal[i]
         root = np.sqrt(f * f + shift * shift)
-        beside[i + 1] = root
-        if root < 1e-150:  # it fell into two parts
+        off_diagonal[i + 1] = root
+        if root < 1e-150:  # the matrix splits into two blocks
             A[i + 1, i + 1] -= carry
-            beside[high] = 0.0
+            off_diagonal[high] = 0.0
             return
         inverse = 1.0 / root
         sine = f * inverse
         cosine = shift * inverse
         shift = A[i + 1, i + 1] - carry
-        turned = (A[i, i] - shift) * sine + 2.0 * cosine * b
-        carry = sine * turned
+        rotated = (A[i, i] - shift) * sine + 2.0 * cosine * b
+        carry = sine * rotated
         A[i + 1, i + 1] = shift + carry
-        shift = cosine * turned - b
+        shift = cosine * rotated - b
         upper, lower = rows[i], rows[i + 1]
         for c in range(upper.size):
             f = lower[c]
             lower[c] = sine * upper[c] + cosine * f
             upper[c] = cosine * upper[c] - sine * f
     A[low, low] -= carry
-    beside[low] = shift
-    beside[high] = 0.0
+    off_diagonal[low] = shift
+    off_diagonal[high] = 0.0
 
 
 @njit
 def reflect(A, v, w, start):
-    """Turn rows and columns from ``start`` on by the reflection that takes v to the first of them.
+    """Apply to rows and columns from ``start`` on the reflection that maps v to the first axis.
 
-    Returns what v becomes there, and 2 / v'v, or 0 if nothing was turned. v and w are overwritten
-    from ``start`` on.
+    Return the length of v along that axis, and ``2 / v'v``, or 0 if nothing was reflected. v and w
+    are overwritten from ``start`` on.
     """
     d = A.shape[0]
     norm = 0.0
     for i in range(start, d):
         norm += v[i] * v[i]
-    if norm < 1e-290 or start == d - 1:  # nothing beside entries of the size of 1
+    if norm < 1e-290 or start == d - 1:  # negligible next to entries of order 1
         return v[start], 0.0
     norm = np.sqrt(norm)
     if v[start] < 0.0:
@@ -239,13 +243,13 @@ def reflect(A, v, w, start):
             total += A[i, j] * v[j]
             w[j] += A[i, j] * v[i]
         w[i] += total
-    dot = 0.0
+    product = 0.0
     for i in range(start, d):
         w[i] *= scale
-        dot += w[i] * v[i]
-    dot *= 0.5 * scale
+        product += w[i] * v[i]
+    product *= 0.5 * scale
     for i in range(start, d):
-        w[i] -= dot * v[i]
+        w[i] -= product * v[i]
     for i in range(start, d):
         for j in range(start, i + 1):
             A[i, j] -= v[i] * w[j] + w[i] * v[j]

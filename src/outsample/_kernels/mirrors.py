@@ -1,4 +1,4 @@
-"""Householder's reflections: a few vectors of many dimensions as vectors of few."""
+"""Householder reflections of k vectors in d dimensions to vectors in their first k coordinates."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from outsample._kernels.compiling import njit
 
 
 @njit
-def mirrored(mirror, first, vector):
-    """Reflect a vector (d,) in place at the plane across a unit vector that is 0 before first."""
+def reflect_vector(mirror, first, vector):
+    """Reflect a vector (d,) in place; the unit normal ``mirror`` is 0 before entry ``first``."""
     along = 0.0
     for a in range(first, vector.size):
         along += mirror[a] * vector[a]
@@ -18,10 +18,10 @@ def mirrored(mirror, first, vector):
 
 
 @njit
-def turn_into_first(Z, mirrors):
-    """Reflect k rows (k, d) of Z in place so that they lie in the first k coordinates.
+def reflect_into_first(Z, mirrors):
+    """Reflect the k rows of Z (k, d) in place so that only the first k coordinates are not 0.
 
-    The reflections (Householder's) are kept in ``mirrors`` (k, d), the first one first.
+    The unit normals of the reflections are written to ``mirrors`` (k, d), in order.
     """
     k, d = Z.shape
     for j in range(k):
@@ -38,11 +38,11 @@ def turn_into_first(Z, mirrors):
         for a in range(j, d):
             mirror[a] /= length
         for i in range(j, k):
-            mirrored(mirror, j, Z[i])
+            reflect_vector(mirror, j, Z[i])
 
 
 @njit
-def turn_back(mirrors, vector):
-    """Undo `turn_into_first` for a vector (d,) in place."""
+def reflect_back(mirrors, vector):
+    """Undo `reflect_into_first` for a vector (d,) in place."""
     for j in range(len(mirrors) - 1, -1, -1):
-        mirrored(mirrors[j], j, vector)
+        reflect_vector(mirrors[j], j, vector)

@@ -1,4 +1,4 @@
-"""The loss that one more point adds to a neighbour embedding, all others fixed."""
+"""Loss that a new point adds to a neighbour embedding (t-SNE, UMAP) with all others fixed."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from outsample._kernels.compiling import njit
 from outsample._kernels.field import field_at, is_on_grid
 from outsample._kernels.gls import place_on_coincident
 
-# Halvings of the logarithm of the precision, between these.
-HALVINGS = 40
-FLATTEST, SHARPEST = -12.0, 24.0
-# Rounds, in each of which the repulsion is found once and followed by a few steps; a round that
-# moves less than this ends them.
-ROUNDS, STEPS = 25, 3
-STILL = 1e-4
-# The nearest of the neighbours, at whose images a start is looked for.
-BEGINNINGS = 20
+# Bisection steps for the logarithm of the precision, and its bounds.
+BISECTIONS = 40
+MIN_LOG_PRECISION, MAX_LOG_PRECISION = -12.0, 24.0
+# Rounds at most; each computes the repulsion once and makes a few steps with it. A round that moves
+# the point by less than this, in units of the map, is the last.
+MAX_ROUNDS, STEPS_PER_ROUND = 25, 3
+SMALLEST_MOVE = 1e-4
+# Nearest neighbours whose images are tried as the start.
+MAX_STARTS = 20
 
 
 @njit
 def affinities(distances, first, last, perplexity, p):
-    """Gaussian shares (k,) of the neighbours, of the perplexity; alike where it is beyond k."""
+    """Write Gaussian probabilities (k,) of the neighbours with a perplexity, equal if >= k."""
     k = last - first
     farthest = distances[last - 1]
     for j in range(k):
@@ -31,8 +31,8 @@ def affinities(distances, first, last, perplexity, p):
     if farthest == 0.0 or distances[first] == farthest or perplexity >= k:
         return
     nearest = distances[first] / farthest
-    low, high = FLATTEST, SHARPEST
-    for _ in range(HALVINGS):
+    low, high = MIN_LOG_PRECISION, MAX_LOG_PRECISION
+    for _ in range(BISECTIONS):
         middle = (low + high) / 2
         precision = math.exp(middle)
         total = 0.0
@@ -53,9 +53,9 @@ def affinities(distances, first, last, perplexity, p):
 
 @njit
 def closeness(Z, y, own, corner, step, grid):
-    """``sum_j w_j``, w_j = 1 / (1 + |y - z_j|^2), over all but one of the images Z (n, d).
+    """Return ``sum_j w_j``, w_j = 1 / (1 + |y - z_j|^2), over the images Z (n, d) except ``own``.
 
-    By the field where y is on the grid, else exactly.
+    From the field if y is on the grid, otherwise exactly.
     """
     n, d = Z.shape
     total = 0.0
@@ -77,9 +77,9 @@ def closeness(Z, y, own, corner, step, grid):
 
 @njit
 def add_repulsion(Z, y, own, push, corner, step, grid, force):
-    """Add ``push sum_j w_j^2 (y - z_j)`` to the force (d,), over all but one of the images.
+    """Add ``push sum_j w_j^2 (y - z_j)`` over the images except ``own`` to the force (d,).
 
-    That is minus half the slope of the `closeness`.
+    That is minus half the gradient of `closeness`.
     """
     n, d = Z.shape
     if is_on_grid(corner, step, grid, y):
@@ -87,7 +87,7 @@ def add_repulsion(Z, y, own, push, corner, step, grid, force):
         field_at(corner, step, grid, y, slope)
         for a in range(2):
             force[a] -= push * slope[a] / 2
-    elif d == 2:  # the usual map, in one pass
+    elif d == 2:  # the usual case, in one pass
         across, along = 0.0, 0.0
         for j in range(n):
             u, v = y[0] - Z[j, 0], y[1] - Z[j, 1]
@@ -116,7 +116,7 @@ def add_repulsion(Z, y, own, push, corner, step, grid, force):
 
 @njit
 def attraction(Z, indices, first, last, p, y):
-    """``sum_j p_j log(1 + |y - z_j|^2)`` over the neighbours."""
+    """Return ``sum_j p_j log(1 + |y - z_j|^2)`` over the neighbours."""
     total = 0.0
     for j in range(first, last):
         squared = 0.0
@@ -128,52 +128,53 @@ def attraction(Z, indices, first, last, p, y):
 
 @njit
 def closenesses(start, stop, Z, corner, step, grid, total):
-    """Find the `closeness` (n,) of every image to all others."""
+    """Write the `closeness` (n,) of every image to all others."""
     for i in range(start, stop):
         total[i] = max(closeness(Z, Z[i], i, corner, step, grid), 0.0)
 
 
 @njit
 def solve_neighbor_loss(
-    start, stop, Z, Y, indptr, indices, distances, sigma, own, crowd, perplexity, push, unit,
+    start, stop, Z, Y, indptr, indices, distances, deviations, own, crowd, perplexity, push, unit,
     corner, step, grid, coordinates,
 ):  # fmt: skip
-    """Least ``sum_j p_j log(1 + |y - z_j|^2) + push sum_j w_j``, in units of the map.
+    """Minimise ``sum_j p_j log(1 + |y - z_j|^2) + push sum_j w_j``, in units of the map.
 
-    From the neighbour's image where it is least, by steps to the minimum of the parabola above the
-    attraction, with the repulsion of the last round; never to where the loss is larger.
+    The start is the neighbour's image with the smallest loss. A step goes to the minimum of a
+    parabola above the attraction, with the repulsion of this round. The start is returned if the
+    loss did not fall.
     """
     d = Z.shape[1]
     for i in range(start, stop):
         first, last = indptr[i], indptr[i + 1]
         out = coordinates[i]
-        if place_on_coincident(Y, indices, sigma, first, last, out):
+        if place_on_coincident(Y, indices, deviations, first, last, out):
             continue
         p = np.empty(last - first)
         affinities(distances, first, last, min(perplexity, (last - first) / 3), p)
-        anchor, least = first, np.inf
-        for j in range(first, min(first + BEGINNINGS, last)):
+        anchor, smallest = first, np.inf
+        for j in range(first, min(first + MAX_STARTS, last)):
             row = indices[j]
-            loss = crowd[row] + 1.0  # the neighbour itself is there too
+            loss = crowd[row] + 1.0  # including the neighbour itself
             if own[i] >= 0:
                 squared = 1.0
                 for a in range(d):
                     squared += (Z[row, a] - Z[own[i], a]) ** 2
                 loss -= 1.0 / squared
             loss = push * loss + attraction(Z, indices, first, last, p, Z[row])
-            if loss < least:
-                anchor, least = j, loss
-        # From here on, places are relative to that image.
-        begin = Z[indices[anchor]]
-        y = begin.copy()
+            if loss < smallest:
+                anchor, smallest = j, loss
+        # From here on, positions are relative to that image.
+        origin = Z[indices[anchor]]
+        y = origin.copy()
         force = np.empty(d)
-        before = np.empty(d)
-        for _ in range(ROUNDS):
+        previous = np.empty(d)
+        for _ in range(MAX_ROUNDS):
             for a in range(d):
                 force[a] = 0.0
-                before[a] = y[a]
+                previous[a] = y[a]
             add_repulsion(Z, y, own[i], push, corner, step, grid, force)
-            for _ in range(STEPS):
+            for _ in range(STEPS_PER_ROUND):
                 total = 0.0
                 pull = force.copy()
                 for j in range(first, last):
@@ -187,14 +188,14 @@ def solve_neighbor_loss(
                         pull[a] += weight * (Z[row, a] - y[a])
                 for a in range(d):
                     y[a] += pull[a] / total
-            moved = 0.0
+            squared_move = 0.0
             for a in range(d):
-                moved += (y[a] - before[a]) ** 2
-            if not moved > STILL * STILL:
+                squared_move += (y[a] - previous[a]) ** 2
+            if not squared_move > SMALLEST_MOVE * SMALLEST_MOVE:
                 break
-        crowded = closeness(Z, y, own[i], corner, step, grid)
-        loss = attraction(Z, indices, first, last, p, y) + push * crowded
+        repulsion = closeness(Z, y, own[i], corner, step, grid)
+        loss = attraction(Z, indices, first, last, p, y) + push * repulsion
         for a in range(d):
             out[a] = Y[indices[anchor], a]
-            if loss < least:
-                out[a] += unit * (y[a] - begin[a])
+            if loss < smallest:
+                out[a] += unit * (y[a] - origin[a])

@@ -1,6 +1,6 @@
-"""Weighted geometric medians in the plane, where most maps are: in numbers, not in arrays.
+"""Weighted geometric medians in the plane, on scalars instead of arrays.
 
-The same steps as those of `absolute`, in a tenth of the time.
+The same steps as in `absolute`, in a tenth of the time.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ import numpy as np
 
 from outsample._kernels.compiling import njit
 
-# Steps at most, and when they end: over the size of the images.
-ITERATIONS = 200
-TOLERANCE = 1e-10
+# Newton or reweighting steps at most, and the step, relative to the images, that ends them.
+MEDIAN_MAX_STEPS = 200
+MEDIAN_TOLERANCE = 1e-10
 
 
 @njit
 def median_in_plane(images, weights, size, out):
-    """Find the median of images (k, 2) with weights (k, 1), from where ``out`` is.
+    """Write the median of images (k, 2) with weights (k, 1) to ``out``, which holds the start.
 
-    The best of the images is first tested for it by the exact condition: no pull exceeds its hold.
+    The best image is tested first, by the exact condition of `absolute.is_median`.
     """
     k = images.shape[0]
     roots, sums = np.empty(k), np.zeros(k)
@@ -26,17 +26,17 @@ def median_in_plane(images, weights, size, out):
         roots[p] = np.sqrt(weights[p, 0])
         for q in range(p):
             x, y = images[p, 0] - images[q, 0], images[p, 1] - images[q, 1]
-            apart = np.sqrt(x * x + y * y)
-            sums[p] += apart * roots[q]
-            sums[q] += apart * roots[p]
+            length = np.sqrt(x * x + y * y)
+            sums[p] += length * roots[q]
+            sums[q] += length * roots[p]
     best = np.argmin(sums)
     hold = pull_x = pull_y = 0.0
     for j in range(k):
         x, y = images[j, 0] - images[best, 0], images[j, 1] - images[best, 1]
-        apart = np.sqrt(x * x + y * y)
-        if apart > 0.0:
-            pull_x += roots[j] * x / apart
-            pull_y += roots[j] * y / apart
+        length = np.sqrt(x * x + y * y)
+        if length > 0.0:
+            pull_x += roots[j] * x / length
+            pull_y += roots[j] * y / length
         else:
             hold += roots[j]
     if pull_x * pull_x + pull_y * pull_y <= hold * hold:
@@ -47,16 +47,16 @@ def median_in_plane(images, weights, size, out):
 
 @njit
 def plane_derivatives(images, roots, x, y, size):
-    """Sum of the distances to (x, y), minus its gradient, its reweighting and its curvature.
+    """Return the sum of distances to (x, y), minus its gradient, the total weight, the Hessian.
 
-    The curvature is ``[[total - xx, -xy], [-xy, total - yy]]``.
+    The Hessian is ``[[total - xx, -xy], [-xy, total - yy]]``, returned as its three entries.
     """
     value = pull_x = pull_y = total = xx = xy = yy = 0.0
     for j in range(roots.size):
         root = roots[j]
         e, f = images[j, 0] - x, images[j, 1] - y
         length = root * np.sqrt(e * e + f * f)
-        inverse = root / max(length, 1e-14 * size)  # roots may have vanished
+        inverse = root / max(length, 1e-14 * size)  # a weight may be 0
         e, f = e * inverse, f * inverse
         value += length
         pull_x += root * e
@@ -71,21 +71,21 @@ def plane_derivatives(images, roots, x, y, size):
 
 @njit
 def descend_in_plane(images, roots, size, out):
-    """`descend` for images (k, 2), by the roots (k,) of their weights."""
+    """Minimise as `absolute.descend`, for images (k, 2) with roots of weights (k,)."""
     x, y = out[0], out[1]
     value, gx, gy, total, xx, xy, yy = plane_derivatives(images, roots, x, y, size)
-    for _ in range(ITERATIONS):
-        lower, determinant = False, xx * yy - xy * xy
+    for _ in range(MEDIAN_MAX_STEPS):
+        is_lower, determinant = False, xx * yy - xy * xy
         if xx > 0.0 and determinant > 0.0:
             step_x, step_y = (yy * gx - xy * gy) / determinant, (xx * gy - xy * gx) / determinant
-            ahead = plane_derivatives(images, roots, x + step_x, y + step_y, size)
-            lower = ahead[0] <= value * (1.0 + 1e-14)  # but for rounding
-        if not lower:
+            next_values = plane_derivatives(images, roots, x + step_x, y + step_y, size)
+            is_lower = next_values[0] <= value * (1.0 + 1e-14)  # up to rounding
+        if not is_lower:
             step_x, step_y = gx / total, gy / total
         x, y = x + step_x, y + step_y
-        if max(abs(step_x), abs(step_y)) <= TOLERANCE * size:
+        if max(abs(step_x), abs(step_y)) <= MEDIAN_TOLERANCE * size:
             break
-        if not lower:
-            ahead = plane_derivatives(images, roots, x, y, size)
-        value, gx, gy, total, xx, xy, yy = ahead
+        if not is_lower:
+            next_values = plane_derivatives(images, roots, x, y, size)
+        value, gx, gy, total, xx, xy, yy = next_values
     out[0], out[1] = x, y

@@ -12,19 +12,19 @@ from outsample._kernels.linear_algebra import (
     symmetric_eigen,
 )
 
-# Variance relative to the widest direction below which there is none.
-FLAT = 1e-13
-# Up to so many columns a D x D matrix is made, if there are no fewer neighbours.
-NARROW = 256
-# For soft planes, where there are fewer columns than this share of the neighbours.
-NARROW_SHARE = 0.75
+# Variances below this share of the largest count as 0.
+ZERO_VARIANCE = 1e-13
+# Up to this many columns the D x D covariance is used, if there are at least D neighbours.
+MAX_COVARIANCE_COLUMNS = 256
+# For soft planes it is used if the columns are fewer than this share of the neighbours.
+MAX_COLUMNS_PER_NEIGHBOR = 0.75
 
 
 @njit
 def fill_cloud(X, x, rows, cloud, away):
-    """Neighbours and query relative to the neighbours' mean, in units of the largest entry.
+    """Write neighbours and query relative to the neighbours' mean, in units of the largest entry.
 
-    Returns the unit; 0 where all coincide.
+    Return the unit, which is 0 if all points coincide.
     """
     k, D = cloud.shape
     away[:] = 0.0
@@ -51,28 +51,28 @@ def fill_cloud(X, x, rows, cloud, away):
 
 @njit
 def plane_distances(start, stop, X, Q, indptr, indices, t, distances):
-    """Length of what the t leading principal directions of the neighbours leave of a query."""
+    """Write the distance of each query from the plane of the t leading principal directions."""
     D = X.shape[1]
     away = np.empty(D)
-    room = np.empty((1, D))
-    products = np.empty((D, D)) if D <= NARROW else np.empty((0, 0))
+    workspace = np.empty((1, D))
+    products = np.empty((D, D)) if D <= MAX_COVARIANCE_COLUMNS else np.empty((0, 0))
     shares = np.empty(D)
     for i in range(start, stop):
         rows = indices[indptr[i] : indptr[i + 1]]
-        if rows.size > room.shape[0]:
-            room = np.empty((rows.size, D))
-        cloud = room[: rows.size]
+        if rows.size > workspace.shape[0]:
+            workspace = np.empty((rows.size, D))
+        cloud = workspace[: rows.size]
         unit = fill_cloud(X, Q[i], rows, cloud, away)
-        if D <= NARROW and D <= rows.size:
-            left = left_of_narrow(cloud, away, t, products, shares)
+        if D <= MAX_COVARIANCE_COLUMNS and D <= rows.size:
+            remaining = distance_by_covariance(cloud, away, t, products, shares)
         else:
-            left = left_of_wide(cloud, away, t)
-        distances[i] = left * unit
+            remaining = distance_by_products(cloud, away, t)
+        distances[i] = remaining * unit
 
 
 @njit
-def left_of_narrow(cloud, away, t, products, shares):
-    """Length of ``away`` off the t widest directions of a cloud of few columns."""
+def distance_by_covariance(cloud, away, t, products, shares):
+    """Return the length of ``away`` outside the t widest directions, for few columns."""
     k, D = cloud.shape
     for a in range(D):
         for b in range(a + 1):
@@ -87,24 +87,24 @@ def left_of_narrow(cloud, away, t, products, shares):
     for a in range(D):
         square += away[a] * away[a]
         largest = max(largest, products[a, a])
-    for _ in range(min(t, D)):  # take the widest direction that is left
-        top = -1
+    for _ in range(min(t, D)):  # remove the widest of the remaining directions
+        widest = -1
         for a in range(D):
-            wide = shares[a] >= 0.0 and products[a, a] > FLAT * largest
-            if wide and (top < 0 or products[a, a] > products[top, top]):
-                top = a
-        if top < 0:
+            is_wide = shares[a] >= 0.0 and products[a, a] > ZERO_VARIANCE * largest
+            if is_wide and (widest < 0 or products[a, a] > products[widest, widest]):
+                widest = a
+        if widest < 0:
             break
-        shares[top] = -1.0
-    left = 0.0
+        shares[widest] = -1.0
+    remaining = 0.0
     for a in range(D):
-        left += max(shares[a], 0.0)
-    return np.sqrt(left * square)
+        remaining += max(shares[a], 0.0)
+    return np.sqrt(remaining * square)
 
 
 @njit
-def left_of_wide(cloud, away, t):
-    """`left_of_narrow` for more columns than points: nothing D x D is made."""
+def distance_by_products(cloud, away, t):
+    """Return the length as `distance_by_covariance` does, by inner products of the neighbours."""
     k, D = cloud.shape
     products = np.zeros((k, k))
     for j in range(k):
@@ -115,7 +115,7 @@ def left_of_wide(cloud, away, t):
     symmetric_eigen(products, vectors)
     direction = np.empty(D)
     for b in range(min(t, k)):
-        if products[b, b] <= FLAT * products[0, 0]:
+        if products[b, b] <= ZERO_VARIANCE * products[0, 0]:
             break
         direction[:] = 0.0
         root = np.sqrt(products[b, b])
@@ -131,47 +131,49 @@ def left_of_wide(cloud, away, t):
 
 @njit
 def soft_plane_distances(start, stop, X, Q, indptr, indices, sizes, ridges, distances):
-    """Ridge residuals of queries by several numbers ``sizes[i]`` of their nearest neighbours.
+    """Write the ridge residuals of queries for several neighbourhood sizes ``sizes[i]``.
 
-    All from one table: of products of the widest neighbourhood, or of the columns, if these are
-    fewer.
+    All sizes share the inner products of the largest neighbourhood, or the sums of the covariance
+    if there are few columns.
     """
     D = X.shape[1]
     away = np.empty(D)
-    room = np.empty((1, D))
+    workspace = np.empty((1, D))
     table = np.empty((1, 1))
     toward = np.empty(1)
     for i in range(start, stop):
         rows = indices[indptr[i] : indptr[i + 1]]
-        widest = rows.size
-        if widest > room.shape[0]:
-            room = np.empty((widest, D))
-            table = np.empty((widest, widest))
-            toward = np.empty(widest)
-        cloud = room[:widest]
+        largest_size = rows.size
+        if largest_size > workspace.shape[0]:
+            workspace = np.empty((largest_size, D))
+            table = np.empty((largest_size, largest_size))
+            toward = np.empty(largest_size)
+        cloud = workspace[:largest_size]
         unit = fill_cloud(X, Q[i], rows, cloud, away)
-        if D < NARROW_SHARE * widest:
-            soft_residuals_of_columns(cloud, away, sizes[i], ridges, distances[i])
+        if D < MAX_COLUMNS_PER_NEIGHBOR * largest_size:
+            soft_residuals_by_covariance(cloud, away, sizes[i], ridges, distances[i])
         else:
-            products = table[:widest, :widest]
-            for j in range(widest):
+            products = table[:largest_size, :largest_size]
+            for j in range(largest_size):
                 toward[j] = dot(cloud[j], away)
                 for p in range(j + 1):
                     products[j, p] = dot(cloud[j], cloud[p])
                     products[p, j] = products[j, p]
             square = dot(away, away)
-            for at in range(ridges.size):
-                k = sizes[i, at]
-                distances[i, at] = soft_residual(products[:k, :k], toward[:k], square, ridges[at])
-        for at in range(ridges.size):
-            distances[i, at] = np.sqrt(distances[i, at]) * unit
+            for size_idx in range(ridges.size):
+                k = sizes[i, size_idx]
+                distances[i, size_idx] = soft_residual(
+                    products[:k, :k], toward[:k], square, ridges[size_idx]
+                )
+        for size_idx in range(ridges.size):
+            distances[i, size_idx] = np.sqrt(distances[i, size_idx]) * unit
 
 
 @njit
-def soft_residuals_of_columns(cloud, away, sizes, ridges, residuals):
-    """`soft_residual` for more neighbours than columns: ``penalty y' (Z'Z + penalty)^-1 y``.
+def soft_residuals_by_covariance(cloud, away, sizes, ridges, residuals):
+    """Write `soft_residual` for few columns: ``penalty y' (Z'Z + penalty)^-1 y``, ``y = x - m``.
 
-    With ``y = x - m``; sums over the nearest go on from one size to the next.
+    Sums over the nearest neighbours are continued from one size to the next.
     """
     D = away.size
     sums = np.zeros(D)
@@ -180,8 +182,8 @@ def soft_residuals_of_columns(cloud, away, sizes, ridges, residuals):
     y = np.empty(D)
     solved = np.empty(D)
     done = 0
-    for at in range(sizes.size):
-        k = sizes[at]
+    for size_idx in range(sizes.size):
+        k = sizes[size_idx]
         if k < done:
             sums[:] = 0.0
             products[:] = 0.0
@@ -204,21 +206,21 @@ def soft_residuals_of_columns(cloud, away, sizes, ridges, residuals):
             trace += centered[a, a]
             y[a] = away[a] - sums[a] / k
             solved[a] = y[a]
-        whole = dot(y, y)
-        residuals[at] = whole
+        squared_length = dot(y, y)
+        residuals[size_idx] = squared_length
         if trace > 0.0:
-            penalty = ridges[at] * norm / trace
+            penalty = ridges[size_idx] * norm / trace
             for a in range(D):
                 centered[a, a] += penalty
             if cholesky_solve(centered, solved):
-                residuals[at] = min(max(penalty * dot(y, solved), 0.0), whole)
+                residuals[size_idx] = min(max(penalty * dot(y, solved), 0.0), squared_length)
 
 
 @njit
 def soft_residual(products, toward, square, ridge):
-    """``min_w |x - m - Z'w|^2 + penalty |w|^2`` from inner products about any origin.
+    """Return ``min_w |x - m - Z'w|^2 + penalty |w|^2`` from inner products about any origin.
 
-    Z are the neighbours minus their mean m. The penalty is ``ridge |Z Z'|_F^2 / tr Z Z'``: a
+    Z are the neighbours minus their mean m. The penalty is ``ridge |Z Z'|_F^2 / tr Z Z'``, a
     share of the variance along a typical direction of the plane.
     """
     k = toward.size
@@ -235,9 +237,9 @@ def soft_residual(products, toward, square, ridge):
             centered[j, p] = products[j, p] - means[j] - means[p] + mean
             norm += centered[j, p] * centered[j, p]
         trace += centered[j, j]
-    whole = max(square - 2.0 * mean_toward + mean, 0.0)
+    squared_length = max(square - 2.0 * mean_toward + mean, 0.0)
     if not trace > 0.0:
-        return whole
+        return squared_length
     penalty = ridge * norm / trace
     right = np.empty(k)
     solved = np.empty(k)
@@ -246,7 +248,7 @@ def soft_residual(products, toward, square, ridge):
         solved[j] = right[j]
         centered[j, j] += penalty
     if not cholesky_solve(centered, solved):
-        return whole
+        return squared_length
     for j in range(k):
-        whole -= right[j] * solved[j]
-    return max(whole, 0.0)
+        squared_length -= right[j] * solved[j]
+    return max(squared_length, 0.0)

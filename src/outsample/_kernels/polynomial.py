@@ -9,30 +9,29 @@ from outsample._kernels.gls import place_on_coincident
 from outsample._kernels.linear_algebra import cholesky_factor, cholesky_solve, solve_factored
 from outsample._kernels.tangent import fill_design, polynomial_terms, tangent_coordinates
 
-ITERATIONS = 200
-TOLERANCE = 1e-10
-# Residuals below this share of the largest count as so much: the normal equations keep their
-# digits although an absolute fit passes through some of the images.
-LEAST_RESIDUAL = 1e-6
-# Relative ridge on all but the constant, enough to factor neighbourhoods that lie on a line.
+# Reweightings at most, and the change, relative to the images, that ends them.
+MAX_REWEIGHTINGS = 200
+REWEIGHTING_TOLERANCE = 1e-10
+# Smaller residuals, relative to the largest, are raised to this share: an absolute fit passes
+# through several images, and the normal equations would lose their digits.
+SMALLEST_RESIDUAL = 1e-6
+# Relative ridge on all terms but the constant, enough to factor collinear neighbourhoods.
 RIDGE = 1e-11
 
 
 @njit
-def add_blocks(
-    design, weights, sigma, first, axes, rows, per_point, i, least, errors, total, right
-):
-    """Set up normal equations for blocks that are not multiples of the identity: (p d) x (p d)."""
+def add_blocks(design, weights, deviations, axes, basis_rows, smallest, errors, total, right):
+    """Write normal equations (p d, p d) for blocks that are not multiples of the identity."""
     k, p = design.shape
     d = errors.shape[1]
     total[:] = 0.0
     right[:] = 0.0
     block = np.empty((d, d))
     for j in range(k):
-        basis = axes[rows[j] if per_point else i]
+        basis = axes[basis_rows[j]]
         block[:] = 0.0
         for a in range(d):
-            weight = weights[j] * (least / sigma[first + j, a]) ** 2
+            weight = weights[j] * (smallest / deviations[j, a]) ** 2
             for b in range(d):
                 for c in range(d):
                     block[b, c] += weight * basis[b, a] * basis[c, a]
@@ -46,37 +45,38 @@ def add_blocks(
 
 
 @njit
-def add_isotropic(design, weights, sigma, first, least, total):
-    """Weighted Gram matrix (p x p) of the design, shared by all columns of the images."""
+def add_isotropic(design, weights, deviations, smallest, total):
+    """Write the weighted Gram matrix (p, p) of the design, shared by all columns of the images."""
     k, p = design.shape
     total[:] = 0.0
     for j in range(k):
-        weight = weights[j] * (least / sigma[first + j, 0]) ** 2
+        weight = weights[j] * (smallest / deviations[j, 0]) ** 2
         for u in range(p):
             for v in range(u + 1):
                 total[u, v] += weight * design[j, u] * design[j, v]
 
 
 @njit
-def fit_polynomial(design, weights, sigma, first, axes, rows, per_point, i, images, coefficients):
-    """Coefficients (p, d) of the weighted fit of images (k, d); False if it has none."""
+def fit_polynomial(design, weights, deviations, axes, basis_rows, images, coefficients):
+    """Write the coefficients (p, d) of the weighted fit of images (k, d); False if singular.
+
+    Image j has ``deviations[j]`` along the columns of ``axes[basis_rows[j]]``.
+    """
     k, p = design.shape
     d = images.shape[1]
-    isotropic = sigma.shape[1] == 1
-    least = np.inf
+    isotropic = deviations.shape[1] == 1
+    smallest = np.inf
     for j in range(k):
-        for a in range(sigma.shape[1]):
-            least = min(least, sigma[first + j, a])
+        for a in range(deviations.shape[1]):
+            smallest = min(smallest, deviations[j, a])
     size = p if isotropic else p * d
     inner = 1 if isotropic else d
     total = np.empty((size, size))
     right = np.empty(size)
     if isotropic:
-        add_isotropic(design, weights, sigma, first, least, total)
+        add_isotropic(design, weights, deviations, smallest, total)
     else:
-        add_blocks(
-            design, weights, sigma, first, axes, rows, per_point, i, least, images, total, right
-        )
+        add_blocks(design, weights, deviations, axes, basis_rows, smallest, images, total, right)
     largest = 0.0
     for u in range(inner, size):
         largest = max(largest, total[u, u])
@@ -89,11 +89,11 @@ def fit_polynomial(design, weights, sigma, first, axes, rows, per_point, i, imag
             for a in range(d):
                 coefficients[u, a] = right[u * d + a]
         return True
-    if not cholesky_factor(total):  # one for all columns of the images
+    if not cholesky_factor(total):  # one factor for all columns of the images
         return False
     sides = np.zeros((d, p))
     for j in range(k):
-        weight = weights[j] * (least / sigma[first + j, 0]) ** 2
+        weight = weights[j] * (smallest / deviations[j, 0]) ** 2
         for a in range(d):
             for u in range(p):
                 sides[a, u] += weight * design[j, u] * images[j, a]
@@ -105,11 +105,11 @@ def fit_polynomial(design, weights, sigma, first, axes, rows, per_point, i, imag
 
 
 @njit
-def reweight(design, coefficients, images, sigma, first, axes, rows, per_point, i, taper, weights):
-    """Weights of the absolute loss: the taper over the Mahalanobis length of each residual."""
+def reweight(design, coefficients, images, deviations, axes, basis_rows, taper, weights):
+    """Write weights of the absolute loss: the taper over the Mahalanobis length of residuals."""
     k, p = design.shape
     d = images.shape[1]
-    isotropic = sigma.shape[1] == 1
+    isotropic = deviations.shape[1] == 1
     error = np.empty(d)
     lengths = np.empty(k)
     largest = 0.0
@@ -122,45 +122,49 @@ def reweight(design, coefficients, images, sigma, first, axes, rows, per_point, 
         for a in range(d):
             along = error[a]
             if not isotropic:
-                basis = axes[rows[j] if per_point else i]
+                basis = axes[basis_rows[j]]
                 along = 0.0
                 for b in range(d):
                     along += basis[b, a] * error[b]
-            square += (along / sigma[first + j, 0 if isotropic else a]) ** 2
+            square += (along / deviations[j, 0 if isotropic else a]) ** 2
         lengths[j] = np.sqrt(square)
         largest = max(largest, lengths[j])
     for j in range(k):
-        length = max(lengths[j], LEAST_RESIDUAL * largest)
+        length = max(lengths[j], SMALLEST_RESIDUAL * largest)
         weights[j] = taper[j] / length if largest > 0.0 else taper[j]
 
 
 @njit
 def solve_polynomial(
-    start, stop, X, Q, Y, indptr, indices, distances, sigma, axes, per_point, reach, order,
+    start, stop, X, Q, Y, indptr, indices, distances, deviations, axes, per_point, reach, order,
     tangent_dim, absolute, coordinates,
 ):  # fmt: skip
-    """Value at the query of the weighted polynomial fit over its neighbours.
+    """Write the value at each query of the weighted polynomial fit over its neighbours.
 
-    ``reach`` is where the taper ``(1 - (r / reach)^2)^2`` ends, so that a neighbour enters with
-    weight 0. The order is lowered until the neighbours that still weigh outnumber the terms.
+    The taper ``(1 - (r / reach)^2)^2`` is 0 at ``reach``, so that a neighbour enters with weight
+    0. The order is lowered until more neighbours than terms have a positive weight.
     """
     d = Y.shape[1]
     for i in range(start, stop):
         first, last = indptr[i], indptr[i + 1]
         out = coordinates[i]
-        if place_on_coincident(Y, indices, sigma, first, last, out):
+        if place_on_coincident(Y, indices, deviations, first, last, out):
             continue
         k = last - first
         rows = indices[first:last]
+        own_deviations = deviations[first:last]
+        basis_rows = np.empty(k, dtype=np.int64)
+        for j in range(k):
+            basis_rows[j] = rows[j] if per_point else i
         taper = np.ones(k)
-        heard = 0
+        n_weighted = 0
         for j in range(k):
             ratio = distances[first + j] / reach[i]
             taper[j] = (1.0 - ratio * ratio) ** 2 if ratio < 1.0 else 0.0
-            heard += taper[j] > 0.0
-        if heard == 0:
+            n_weighted += taper[j] > 0.0
+        if n_weighted == 0:
             taper[:] = 1.0
-            heard = k
+            n_weighted = k
         t = tangent_dim
         T = np.empty((k, t))
         tangent_coordinates(X, Q[i], rows, distances[first:last], reach[i], T)
@@ -170,7 +174,7 @@ def solve_polynomial(
                 images[j, a] = Y[rows[j], a] - Y[rows[0], a]
         degree = order
         while True:
-            while degree > 0 and heard <= polynomial_terms(degree, t):
+            while degree > 0 and n_weighted <= polynomial_terms(degree, t):
                 degree -= 1
             p = polynomial_terms(degree, t)
             design = np.empty((k, p))
@@ -179,10 +183,10 @@ def solve_polynomial(
             weights = np.empty(k)
             for j in range(k):
                 weights[j] = taper[j]
-            sound = fit_polynomial(
-                design, weights, sigma, first, axes, rows, per_point, i, images, coefficients
+            is_fitted = fit_polynomial(
+                design, weights, own_deviations, axes, basis_rows, images, coefficients
             )
-            if sound or degree == 0:
+            if is_fitted or degree == 0:
                 break
             degree -= 1
         errors = np.empty((k, d))
@@ -191,26 +195,26 @@ def solve_polynomial(
         for j in range(k):
             for a in range(d):
                 size = max(size, abs(images[j, a]))
-        for _ in range(ITERATIONS if absolute else 0):
+        for _ in range(MAX_REWEIGHTINGS if absolute else 0):
             reweight(
-                design, coefficients, images, sigma, first, axes, rows, per_point, i, taper, weights
+                design, coefficients, images, own_deviations, axes, basis_rows, taper, weights
             )
-            # Only the change is fitted, so that the ridge slows it but does not bend its end.
+            # Only the change is fitted, so that the ridge does not bias the converged result.
             for j in range(k):
                 for a in range(d):
                     errors[j, a] = images[j, a]
                     for u in range(p):
                         errors[j, a] -= design[j, u] * coefficients[u, a]
             if not fit_polynomial(
-                design, weights, sigma, first, axes, rows, per_point, i, errors, change
+                design, weights, own_deviations, axes, basis_rows, errors, change
             ):
                 break
-            moved = 0.0
+            largest_change = 0.0
             for a in range(d):
-                moved = max(moved, abs(change[0, a]))
+                largest_change = max(largest_change, abs(change[0, a]))
                 for u in range(p):
                     coefficients[u, a] += change[u, a]
-            if moved <= TOLERANCE * size:
+            if largest_change <= REWEIGHTING_TOLERANCE * size:
                 break
         for a in range(d):
             out[a] = Y[rows[0], a] + coefficients[0, a]

@@ -1,4 +1,4 @@
-"""Values of a Laplacian pyramid at new points, summed in the same order for any batch."""
+"""Values of a Laplacian pyramid at queries, summed in the same order for any batch."""
 
 from __future__ import annotations
 
@@ -10,30 +10,31 @@ from outsample._kernels.compiling import njit
 from outsample._kernels.search import row_distance
 
 # Weights below exp(-36), about 2e-16 of the largest in their row, are left out.
-LEAST_EXPONENT = 36.0
+MAX_EXPONENT = 36.0
 
 
 @njit
 def pyramid(start, stop, X, n, Q, roots, residuals, values):
-    """Eq. 7.6 with weights that sum to one at the query, all levels from one set of distances.
+    """Write Eq. 7.6 with weights that sum to one at the query; all levels share the distances.
 
-    The nearest row's exponent is removed from all, so that no row of weights is 0 / 0.
+    The nearest row's exponent is removed from all, so that no quotient is 0 / 0.
     """
     levels, _, d = residuals.shape
-    apart = np.empty(n)
+    distances = np.empty(n)
     level = np.empty(d)
     for i in range(start, stop):
         nearest = np.inf
         for j in range(n):
-            apart[j] = min(row_distance(Q, i, X, j), 1e150)
-            nearest = min(nearest, apart[j])
+            distances[j] = min(row_distance(Q, i, X, j), 1e150)
+            nearest = min(nearest, distances[j])
         values[i] = 0.0
         for s in range(levels):
             level[:] = 0.0
             total = 0.0
             for j in range(n):
-                exponent = ((apart[j] - nearest) / roots[s]) * ((apart[j] + nearest) / roots[s])
-                if exponent > LEAST_EXPONENT:
+                difference, total_length = distances[j] - nearest, distances[j] + nearest
+                exponent = (difference / roots[s]) * (total_length / roots[s])
+                if exponent > MAX_EXPONENT:
                     continue
                 weight = math.exp(-exponent)
                 total += weight

@@ -11,27 +11,26 @@ from outsample._kernels.linear_algebra import dot, symmetric_eigen
 
 
 @njit
-def tangent_frame(steps, apart, reach, V):
-    """Leading principal directions (D, t) of the nearest neighbours, by local PCA.
+def tangent_frame(steps, distances, reach, V):
+    """Write the leading principal directions (D, t) of the nearest neighbours, by local PCA.
 
-    ``steps`` (k, D) lead from the query to the neighbours, in units of the farthest.
+    ``steps`` (k, D) are the neighbours minus the query, in units of the farthest.
 
-    Of the nearest 16, or twice the dimension: the paper's eps1 is smaller than its eps too. They
-    weigh ``(1 - (r / R)^2)^2``, R the distance of the next one, so that the frame does not jump as
-    neighbours come and go. With more columns than neighbours the Gram matrix is used, so that
-    nothing D x D is made.
+    The nearest 16 are used, or 2 t if that is more: the paper's eps1 is smaller than its eps. Their
+    weights are ``(1 - (r / R)^2)^2``, R the distance of the next neighbour, so that the frame is
+    continuous. With more columns than neighbours the Gram matrix replaces the D x D covariance.
     """
     D, t = V.shape
-    k = apart.size
+    k = distances.size
     m = min(k, max(16, 2 * t))
-    edge = apart[m] if m < k else reach
+    edge = distances[m] if m < k else reach
     roots = np.empty(m)
     total = 0.0
     for j in range(m):
-        ratio = apart[j] / edge
+        ratio = distances[j] / edge
         roots[j] = 1.0 - ratio * ratio if ratio < 1.0 else 0.0
         total += roots[j] * roots[j]
-    if total == 0.0:  # all as far as the next one
+    if total == 0.0:  # all are as far as the next neighbour
         roots[:] = 1.0
         total = float(m)
     center = np.zeros(D)
@@ -74,15 +73,14 @@ def tangent_frame(steps, apart, reach, V):
 
 
 @njit
-def tangent_coordinates(X, x, rows, apart, reach, T):
-    """Coordinates (k, t) of the neighbours relative to the query in the local PCA plane.
+def tangent_coordinates(X, x, rows, distances, reach, T):
+    """Write coordinates (k, t) of the neighbours relative to the query in the local PCA plane.
 
-    In units of the farthest neighbour's distance. With at least as many tangent as ambient
-    dimensions the ambient coordinates are kept.
+    The unit is the farthest neighbour's distance. If t >= D, they are the ambient coordinates.
     """
     k, t = T.shape
     D = X.shape[1]
-    length = apart[k - 1]
+    length = distances[k - 1]
     steps = np.empty((k, D))
     for j in range(k):
         for a in range(D):
@@ -94,7 +92,7 @@ def tangent_coordinates(X, x, rows, apart, reach, T):
                 T[j, a] = steps[j, a]
         return
     V = np.empty((D, t))
-    tangent_frame(steps, apart, reach, V)
+    tangent_frame(steps, distances, reach, V)
     for j in range(k):
         for a in range(D):
             step = steps[j, a]
@@ -102,33 +100,33 @@ def tangent_coordinates(X, x, rows, apart, reach, T):
                 T[j, b] += V[a, b] * step
 
 
-def tangent_of(X, Q, i, rows, apart, reach, T):
-    """`tangent_coordinates` around query i; sparse points have none."""
+def tangent_of(X, Q, i, rows, distances, reach, T):
+    """Write `tangent_coordinates` around query i; zeros for sparse points."""
     if isinstance(X, tuple):
         T[:] = 0.0
     else:
-        tangent_coordinates(X, Q[i], rows, apart, reach, T)
+        tangent_coordinates(X, Q[i], rows, distances, reach, T)
 
 
 @overload(tangent_of)
-def compile_tangent_of(X, Q, i, rows, apart, reach, T):
-    """Pick the dense or the sparse form when a kernel is compiled."""
+def compile_tangent_of(X, Q, i, rows, distances, reach, T):
+    """Return the dense or the sparse form when a kernel is compiled."""
     if isinstance(X, types.BaseTuple):
 
-        def sparse(X, Q, i, rows, apart, reach, T):
+        def sparse(X, Q, i, rows, distances, reach, T):
             T[:] = 0.0
 
         return sparse
 
-    def dense(X, Q, i, rows, apart, reach, T):
-        tangent_coordinates(X, Q[i], rows, apart, reach, T)
+    def dense(X, Q, i, rows, distances, reach, T):
+        tangent_coordinates(X, Q[i], rows, distances, reach, T)
 
     return dense
 
 
 @njit
 def polynomial_terms(order, t):
-    """Count the monomials of degree at most ``order`` in t variables."""
+    """Return the number of monomials of degree at most ``order`` (0, 1 or 2) in t variables."""
     if order == 0:
         return 1
     return 1 + t if order == 1 else 1 + t + t * (t + 1) // 2
@@ -136,17 +134,20 @@ def polynomial_terms(order, t):
 
 @njit
 def fill_design(T, order, design):
-    """Monomials of the tangent coordinates, the constant first: at the query only it is 1."""
+    """Write the monomials of the tangent coordinates, the constant first.
+
+    At the query the constant is 1 and all others are 0.
+    """
     k, t = T.shape
     for j in range(k):
         design[j, 0] = 1.0
-        at = 1
+        column = 1
         if order >= 1:
             for a in range(t):
-                design[j, at] = T[j, a]
-                at += 1
+                design[j, column] = T[j, a]
+                column += 1
         if order >= 2:
             for a in range(t):
                 for b in range(a + 1):
-                    design[j, at] = T[j, a] * T[j, b]
-                    at += 1
+                    design[j, column] = T[j, a] * T[j, b]
+                    column += 1

@@ -1,11 +1,12 @@
-"""Exact search in a k-d tree with the box of every node.
+"""Exact search in a k-d tree with a bounding box per node.
 
-All leaves are on one level, a power of two of them. It is built in halves (`tree_building`) and
-searched in fans: an inner node holds the boxes of its `FAN` children, four levels of halves below,
-which are compared with a query at once, in vector registers. Nodes are numbered level by level,
-leaves last, so that the children of a node are numbered on end; the root has as many as are left
-over, in its last places. What is cut off lies beyond the k-th neighbour by more than rounding can
-say; the distances are those of `search.distance`, so that the answer is that of a full scan.
+All leaves are on one level, and their number is a power of two. The tree is built by halving
+(`tree_building`) and searched in fans: an inner node holds the boxes of its `FAN` children, four
+halvings below, which are compared with a query at once in vector registers. Nodes are numbered
+level by level, leaves last, so that the children of a node have consecutive numbers; the root has
+the remaining children, in its last places. Boxes are skipped only if they are beyond the k-th
+neighbour by more than rounding; distances are those of `search.distance`, so that the result equals
+that of a full scan.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from outsample._kernels.compiling import njit
 from outsample._kernels.heap import is_after, rise, sink, sort_heap
 from outsample._kernels.search import distance
 
-# Squares of normalised distances below this have lost digits.
-LOST = 1e-290
+# Added to squared limits: squares of normalised distances below this have lost digits.
+SQUARE_SLACK = 1e-290
 # Children of a node.
 FAN = 16
-# Nodes that can wait: those of a fan on every level, up to 2^60 leaves.
-WAITING = 16 * FAN
+# Size of the stack of open nodes: one fan per level, for up to 2^60 leaves.
+STACK_SIZE = 16 * FAN
 
 
 @njit
 def gap_square(low, high, x):
-    """Square of the distance of a number from an interval; 0 inside."""
+    """Return the squared distance of a number from an interval; 0 inside."""
     below, above = low - x, x - high
     gap = below if below > above else above
     gap = gap if gap > 0.0 else 0.0
@@ -35,7 +36,7 @@ def gap_square(low, high, x):
 
 @njit
 def box_square(box, x):
-    """Square of the distance of a point from a box (2, D); 0 inside."""
+    """Return the squared distance of a point from a box (2, D); 0 inside."""
     square = 0.0
     for a in range(x.size):
         square += gap_square(box[0, a], box[1, a], x[a])
@@ -44,19 +45,19 @@ def box_square(box, x):
 
 @njit
 def fan_squares(fan, x, squares):
-    """Squares of the distances of a point from the boxes of a fan (2, D, FAN)."""
+    """Write the squared distances of a point from the boxes of a fan (2, D, FAN)."""
     low, high, odd = fan[0], fan[1], x.size % 2
     for j in range(FAN):
         squares[j] = gap_square(low[0, j], high[0, j], x[0]) if odd else 0.0
-    for a in range(odd, x.size, 2):  # two at a time: the sums are read and written half as often
+    for a in range(odd, x.size, 2):  # two columns at a time halve the memory traffic
         for j in range(FAN):
-            one = gap_square(low[a, j], high[a, j], x[a])
-            squares[j] += one + gap_square(low[a + 1, j], high[a + 1, j], x[a + 1])
+            gap = gap_square(low[a, j], high[a, j], x[a])
+            squares[j] += gap + gap_square(low[a + 1, j], high[a + 1, j], x[a + 1])
 
 
 @njit
 def leaf_squares(leaf, x, squares):
-    """Squares of the distances of a point from those of a leaf (D, width)."""
+    """Write the squared distances of a point from the points of a leaf (D, width)."""
     width, last = squares.size, x.size - x.size % 4
     for j in range(width):
         squares[j] = 0.0
@@ -67,19 +68,19 @@ def leaf_squares(leaf, x, squares):
             squares[j] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
     for a in range(last, x.size):
         for j in range(width):
-            apart = leaf[a, j] - x[a]
-            squares[j] += apart * apart
+            difference = leaf[a, j] - x[a]
+            squares[j] += difference * difference
 
 
 @njit
 def first_child(node, fans, leaves):
-    """Return the number of the first child of an inner node; numbers below 1 are empty places."""
+    """Return the number of an inner node's first child; numbers below 1 are empty places."""
     return FAN * (node - fans.shape[0]) + fans.shape[0] + leaves
 
 
 @njit
 def home_leaves(start, stop, fans, leaves, scale, Q, homes):
-    """Find the leaf of each query, by the nearest of the boxes: who shares one is near."""
+    """Write the leaf that each query reaches by descending to the nearest boxes."""
     x, squares = np.empty(Q.shape[1]), np.empty(FAN)
     for i in range(start, stop):
         for a in range(x.size):
@@ -100,42 +101,43 @@ def home_leaves(start, stop, fans, leaves, scale, Q, homes):
 def nearest_in_tree(
     start, stop, X, rows, starts, box, fans, leaves, scale, Q, share, order, indices, distances
 ):
-    """Find the k nearest rows; ties by index. Boxes and leaves hold rows times the scale.
+    """Write the k nearest rows; ties by index. Boxes and leaves hold rows times the scale.
 
-    Boxes are looked at up to a share of the way from the square of the nearest distance to that of
-    the k-th, so that being off the points' manifold does not count: all that can matter if it is 1,
-    or if the query lies away from all points. Queries are taken in the order (q,) given, which
-    changes the time only.
+    ``share`` 1 is the exact search. With a smaller share, boxes are opened up to that part of the
+    way from the nearest squared distance to the k-th; counting from the nearest, a query off the
+    points' manifold is searched as thoroughly as one on it. Queries far from all points are always
+    searched exactly. ``order`` (q,) changes the time only.
     """
     D, k, inner = X.shape[1], indices.shape[1], fans.shape[0]
-    slack = 1.0 + (D + 8) * 2.0**-50
-    waiting, lowest = np.empty(WAITING, np.int64), np.empty(WAITING)
-    beside, squares = np.empty(FAN), np.empty(leaves.shape[2])
+    rounding = 1.0 + (D + 8) * 2.0**-50
+    stack, stack_squares = np.empty(STACK_SIZE, np.int64), np.empty(STACK_SIZE)
+    box_squares, squares = np.empty(FAN), np.empty(leaves.shape[2])
     x, row = np.empty(D), np.empty(D)
-    for at in range(start, stop):
-        i = order[at]
+    for position in range(start, stop):
+        i = order[position]
         for a in range(D):
             x[a] = Q[i, a] * scale
-        found, closest, limit, near = 0, np.inf, np.inf, np.inf
+        n_found, nearest_square, limit, box_limit = 0, np.inf, np.inf, np.inf
         outside = box_square(box, x)
-        waiting[0], lowest[0], top = 0, 0.0, 1
-        while top > 0:
-            top -= 1
-            node = waiting[top]
-            if not lowest[top] <= near:
+        stack[0], stack_squares[0], depth = 0, 0.0, 1
+        while depth > 0:
+            depth -= 1
+            node = stack[depth]
+            if not stack_squares[depth] <= box_limit:
                 continue
             if node < inner:
-                fan_squares(fans[node], x, beside)
+                fan_squares(fans[node], x, box_squares)
                 first = first_child(node, fans, leaves.shape[0])
-                bottom = top
+                bottom = depth
                 for j in range(max(1 - first, 0), FAN):
-                    if beside[j] <= near:  # the nearest goes on top
-                        place = top
-                        while place > bottom and lowest[place - 1] < beside[j]:
-                            waiting[place], lowest[place] = waiting[place - 1], lowest[place - 1]
-                            place -= 1
-                        waiting[place], lowest[place] = first + j, beside[j]
-                        top += 1
+                    if box_squares[j] <= box_limit:  # insert so that the nearest box is on top
+                        slot = depth
+                        while slot > bottom and stack_squares[slot - 1] < box_squares[j]:
+                            stack[slot] = stack[slot - 1]
+                            stack_squares[slot] = stack_squares[slot - 1]
+                            slot -= 1
+                        stack[slot], stack_squares[slot] = first + j, box_squares[j]
+                        depth += 1
                 continue
             leaf = node - inner
             leaf_squares(leaves[leaf], x, squares)
@@ -144,56 +146,56 @@ def nearest_in_tree(
                 if not squares[j] <= limit:
                     continue
                 index = rows[first + j]
-                if scale == 1.0:  # the same numbers, nearer at hand
+                if scale == 1.0:  # the same numbers, already in the cache
                     for a in range(D):
                         row[a] = leaves[leaf, a, j]
                     r = distance(Q[i], row)
                 else:
                     r = distance(Q[i], X[index])
-                if r > 0.0:  # a training point is searched as one beside it is
-                    closest = min(closest, squares[j])
-                if found < k:
-                    # as a number of its own type: numba would compile it for a constant 0 too
-                    rise(indices[i], distances[i], np.int64(found), r, index)
-                    found += 1
+                if r > 0.0:  # a training point is searched like a point next to it
+                    nearest_square = min(nearest_square, squares[j])
+                if n_found < k:
+                    # int64: numba compiles `rise` again for a constant 0
+                    rise(indices[i], distances[i], np.int64(n_found), r, index)
+                    n_found += 1
                 elif is_after(distances[i, 0], indices[i, 0], r, index):
                     sink(indices[i], distances[i], k, r, index)
-                if found == k:
+                if n_found == k:
                     last = distances[i, 0] * scale
-                    limit = last * last * slack + LOST
-                    near = limit
+                    limit = last * last * rounding + SQUARE_SLACK
+                    box_limit = limit
                     if share < 1.0 and 4.0 * outside < limit < np.inf:
-                        near -= (1.0 - share) * max(limit - closest, 0.0)
+                        box_limit -= (1.0 - share) * max(limit - nearest_square, 0.0)
         sort_heap(indices[i], distances[i])
 
 
 @njit
 def counts_in_tree(start, stop, X, rows, starts, box, fans, leaves, scale, Q, radius, counts):
-    """Count the rows within the radius of each query."""
+    """Write the number of rows within the radius of each query."""
     D, inner = X.shape[1], fans.shape[0]
-    slack = 1.0 + (D + 8) * 2.0**-50
+    rounding = 1.0 + (D + 8) * 2.0**-50
     square = (radius * scale) * (radius * scale)
-    outside = square * slack + LOST
-    inside = square / slack - LOST if square < np.inf else -1.0
-    waiting, beside = np.empty(WAITING, np.int64), np.empty(FAN)
+    outside = square * rounding + SQUARE_SLACK
+    inside = square / rounding - SQUARE_SLACK if square < np.inf else -1.0
+    stack, box_squares = np.empty(STACK_SIZE, np.int64), np.empty(FAN)
     squares, x = np.empty(leaves.shape[2]), np.empty(D)
     for i in range(start, stop):
         for a in range(D):
             x[a] = Q[i, a] * scale
         counts[i] = 0
-        waiting[0], top = 0, 1
+        stack[0], depth = 0, 1
         if box_square(box, x) > outside:
             continue
-        while top > 0:
-            top -= 1
-            node = waiting[top]
+        while depth > 0:
+            depth -= 1
+            node = stack[depth]
             if node < inner:
-                fan_squares(fans[node], x, beside)
+                fan_squares(fans[node], x, box_squares)
                 first = first_child(node, fans, leaves.shape[0])
                 for j in range(max(1 - first, 0), FAN):
-                    if not beside[j] > outside:
-                        waiting[top] = first + j
-                        top += 1
+                    if not box_squares[j] > outside:
+                        stack[depth] = first + j
+                        depth += 1
                 continue
             leaf = node - inner
             leaf_squares(leaves[leaf], x, squares)
@@ -207,21 +209,21 @@ def counts_in_tree(start, stop, X, rows, starts, box, fans, leaves, scale, Q, ra
 
 @njit
 def rows_in_reach(start, stop, starts, fans, leaves, Q, reach, counts):
-    """Count the rows of leaves whose boxes are within the reach (q,) of each query (q, D)."""
+    """Write the number of rows in leaves whose boxes are within reach (q,) of the query."""
     inner = fans.shape[0]
-    waiting, beside = np.empty(WAITING, np.int64), np.empty(FAN)
+    stack, box_squares = np.empty(STACK_SIZE, np.int64), np.empty(FAN)
     for i in range(start, stop):
         counts[i] = 0
-        waiting[0], top = 0, 1
-        while top > 0:
-            top -= 1
-            node = waiting[top]
+        stack[0], depth = 0, 1
+        while depth > 0:
+            depth -= 1
+            node = stack[depth]
             if node >= inner:
                 counts[i] += starts[node - inner + 1] - starts[node - inner]
                 continue
-            fan_squares(fans[node], Q[i], beside)
+            fan_squares(fans[node], Q[i], box_squares)
             first = first_child(node, fans, leaves)
             for j in range(max(1 - first, 0), FAN):
-                if beside[j] <= reach[i] * reach[i]:
-                    waiting[top] = first + j
-                    top += 1
+                if box_squares[j] <= reach[i] * reach[i]:
+                    stack[depth] = first + j
+                    depth += 1

@@ -1,4 +1,4 @@
-"""Rows sorted into the leaves of a k-d tree, by halving nodes at the median of a column."""
+"""Construction of a k-d tree: nodes are halved at the median of their widest column."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ import numpy as np
 
 from outsample._kernels.compiling import njit
 
-# Rows of a node, about, by which its widest column is told: which one it is changes the time only.
-MEASURED = 64
-# Values that are parted by a sample of so many.
-MANY, SAMPLED = 600, 31
+# About this many rows of a node determine its widest column, which affects the time only.
+MEASURED_ROWS = 64
+# From this many values on, the pivot comes from a sample of this size.
+SAMPLED_FROM, PIVOT_SAMPLE = 600, 31
 
 
 @njit
-def pivot_beyond(values, middle):
-    """Choose a value that is likely to lie just beyond the one of rank ``middle``, on its far side.
+def sampled_pivot(values, middle):
+    """Return a sampled value slightly beyond rank ``middle``, seen from the nearer end.
 
-    Beyond it seen from the nearer end of the values, so that parting by it leaves few of them.
+    A partition at that value leaves few values on the side that contains the rank.
     """
-    n, sample = values.size, np.empty(SAMPLED)
-    for s in range(SAMPLED):
-        value, at = values[(2 * s + 1) * n // (2 * SAMPLED)], s
-        while at > 0 and sample[at - 1] > value:
-            sample[at] = sample[at - 1]
-            at -= 1
-        sample[at] = value
-    rank = middle * SAMPLED // n + (2 if 2 * middle < n else -2)
-    return sample[min(max(rank, 0), SAMPLED - 1)]
+    n, sample = values.size, np.empty(PIVOT_SAMPLE)
+    for s in range(PIVOT_SAMPLE):
+        value, position = values[(2 * s + 1) * n // (2 * PIVOT_SAMPLE)], s
+        while position > 0 and sample[position - 1] > value:
+            sample[position] = sample[position - 1]
+            position -= 1
+        sample[position] = value
+    rank = middle * PIVOT_SAMPLE // n + (2 if 2 * middle < n else -2)
+    return sample[min(max(rank, 0), PIVOT_SAMPLE - 1)]
 
 
 @njit
-def part_at_middle(values, rows, first, last, middle):
-    """Reorder so that no value of ``first:middle`` exceeds one of ``middle:last`` (Hoare)."""
+def partition_at_middle(values, rows, first, last, middle):
+    """Reorder so that no value of ``first:middle`` exceeds one of ``middle:last`` (quickselect)."""
     last -= 1
     while first < last:
-        if last - first >= MANY:
-            pivot = pivot_beyond(values[first : last + 1], middle - first)
+        if last - first >= SAMPLED_FROM:
+            pivot = sampled_pivot(values[first : last + 1], middle - first)
         else:
             low, high = values[first], values[last]
             pivot = values[(first + last) // 2]
@@ -61,10 +61,10 @@ def part_at_middle(values, rows, first, last, middle):
 
 @njit
 def widest_column(X, rows, low, high):
-    """Find the column in which some of the rows are widest apart; ``low`` and ``high`` are room."""
+    """Return the column with the largest range over a sample of rows; low, high are workspace."""
     for a in range(X.shape[1]):
         low[a], high[a] = np.inf, -np.inf
-    for j in range(0, rows.size, max(1, rows.size // MEASURED)):
+    for j in range(0, rows.size, max(1, rows.size // MEASURED_ROWS)):
         x = X[rows[j]]
         for a in range(x.size):
             low[a] = x[a] if x[a] < low[a] else low[a]
@@ -77,36 +77,36 @@ def widest_column(X, rows, low, high):
 
 
 @njit
-def halve(start, stop, X, rows, values, starts, size, least):
-    """Halve nodes of ``size`` leaves, at the median of their widest column, down to ``least``.
+def halve(start, stop, X, rows, values, starts, size, min_size):
+    """Halve nodes of ``size`` leaves at the median of their widest column, down to ``min_size``.
 
-    Leaf ``i`` has ``rows`` (n,) from ``starts[i]`` on, its node those of all its leaves; where
-    nodes of ``size`` start has to be known. ``values`` (n,) is room.
+    Leaf i owns ``rows[starts[i]:starts[i + 1]]``; the starts of nodes of ``size`` leaves are input,
+    the starts between them are written. ``values`` (n,) is workspace.
     """
     low, high = np.empty(X.shape[1]), np.empty(X.shape[1])
-    waiting, sizes = np.empty(64, np.int64), np.empty(64, np.int64)
+    stack, sizes = np.empty(64, np.int64), np.empty(64, np.int64)
     for i in range(start, stop):
-        waiting[0], sizes[0], top = i * size, size, 1
-        while top > 0:  # depth first: the points of a small node stay at hand
-            top -= 1
-            leaf, half = waiting[top], sizes[top] // 2
-            if half < least:
+        stack[0], sizes[0], depth = i * size, size, 1
+        while depth > 0:  # depth first: the points of a small node stay in the cache
+            depth -= 1
+            leaf, half = stack[depth], sizes[depth] // 2
+            if half < min_size:
                 continue
             first, last = starts[leaf], starts[leaf + 2 * half]
             widest = widest_column(X, rows[first:last], low, high)
             for j in range(first, last):
                 values[j] = X[rows[j], widest]
             middle = (first + last) // 2
-            part_at_middle(values, rows, first, last, middle)
+            partition_at_middle(values, rows, first, last, middle)
             starts[leaf + half] = middle
-            waiting[top], waiting[top + 1] = leaf + half, leaf
-            sizes[top], sizes[top + 1] = half, half
-            top += 2
+            stack[depth], stack[depth + 1] = leaf + half, leaf
+            sizes[depth], sizes[depth + 1] = half, half
+            depth += 2
 
 
 @njit
 def fill_leaves(start, stop, X, rows, starts, leaves, boxes):
-    """Copy the rows of leaves to ``leaves`` (l, D, width), column by column, and find the boxes."""
+    """Copy the rows of each leaf to ``leaves`` (l, D, width), by columns, and write its box."""
     for i in range(start, stop):
         leaf, box, first = leaves[i], boxes[i], starts[i]
         count = starts[i + 1] - first

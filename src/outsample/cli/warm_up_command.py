@@ -34,7 +34,7 @@ def warm_up() -> None:
     from outsample.report.terminal import shown_progress
 
     begin, before = perf_counter(), compiling.COMPILED.count
-    compiling.FIRST_USE.said = True  # the bar says more
+    compiling.FIRST_USE.is_shown = True  # the bar says more
     with plain_errors(), shown_progress() as progress, TemporaryDirectory() as folder:
         steps = warm_up_steps(Path(folder))
         for at, (name, run) in enumerate(steps):
@@ -42,7 +42,7 @@ def warm_up() -> None:
             run()
         progress(1.0, "done")
     count, seconds = compiling.COMPILED.count - before, perf_counter() - begin
-    kept = compiling.kept_in()
+    kept = compiling.cache_folder()
     where = f"kept in {kept}" if kept else "not kept: set NUMBA_CACHE_DIR to a folder to write to"
     if count:
         click.echo(f"Compiled {count} kernels in {seconds:.0f} s; {where}.")

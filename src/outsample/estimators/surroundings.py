@@ -152,12 +152,12 @@ def nearest_rows(known: Known, Q: Points, k: int) -> KNeighbors:
 def neighbor_shares(near: Neighbors, weights: Weights) -> np.ndarray:
     """Shares (m,) of the neighbours in each place, of sum one a query, by traces of weights."""
     counts, starts = np.diff(near.indptr), near.indptr[:-1]
-    sigma = np.where(weights.sigma > 0, weights.sigma, 0.0)
-    on_it = (sigma == 0).all(axis=1)
+    deviations = np.where(weights.deviations > 0, weights.deviations, 0.0)
+    on_it = (deviations == 0).all(axis=1)
     some_on_it = np.repeat(np.logical_or.reduceat(on_it, starts), counts)
-    unit = np.minimum.reduceat(np.where(sigma > 0, sigma, np.inf).min(axis=1), starts)
+    unit = np.minimum.reduceat(np.where(deviations > 0, deviations, np.inf).min(axis=1), starts)
     relative = np.repeat(np.where(np.isfinite(unit), unit, 1.0), counts)[:, None]
-    traces = ((relative / np.where(sigma > 0, sigma, np.inf)) ** 2).sum(axis=1)
+    traces = ((relative / np.where(deviations > 0, deviations, np.inf)) ** 2).sum(axis=1)
     traces = np.where(some_on_it, on_it, traces)
     # Summed in order, however many queries there are: the same bits alone and in a batch.
     rows = np.repeat(np.arange(len(counts)), counts)

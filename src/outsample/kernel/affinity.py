@@ -1,6 +1,6 @@
-"""Gaussian kernels of points (Eq. 7.3): dense matrices, and sums over them.
+"""Gaussian kernels between points (Eq. 7.3): dense matrices, and sums over them.
 
-The letter epsilon is the paper's: ``g(x, y) = exp(-|x - y|^2 / epsilon)``, a squared length.
+Epsilon is the paper's, a squared length: ``g(x, y) = exp(-|x - y|^2 / epsilon)``.
 """
 
 from __future__ import annotations
@@ -11,75 +11,77 @@ from outsample._kernels import affinity as kernels
 from outsample._parallel import one_blas_thread, over_rows
 from outsample.points import Points, kernel_rows, largest_entry
 
-# From this many columns on, distances of all pairs come from one product of matrices, but those
-# whose squares are below this share of the squared sizes of both points: their digits cancel.
-MANY_COLUMNS = 256
-CANCELLED = 0.01
-BLOCK_ROWS = 512
+# From this many columns on, distances between all pairs are matrix products, in chunks of rows.
+# Squared distances below this share of |x|^2 + |y|^2 lose digits and are computed directly.
+PRODUCT_COLUMNS = 256
+CANCELLATION_SHARE = 0.01
+PRODUCT_CHUNK_ROWS = 512
 
 
 def distances(X: Points, Q: Points | None = None, n_jobs: int | None = None) -> np.ndarray:
-    """Distances (q, n) between all pairs, or (n, n) without Q, from the coordinates themselves."""
+    """Return the distances (q, n) of all queries and points, or (n, n) of the points without Q."""
     n = X.shape[0]
     rows = kernel_rows(X)
-    if Q is None and isinstance(rows, np.ndarray) and X.shape[1] >= MANY_COLUMNS:
-        return _by_products(rows, n_jobs)
+    if Q is None and isinstance(rows, np.ndarray) and X.shape[1] >= PRODUCT_COLUMNS:
+        return _distances_by_products(rows, n_jobs)
     if Q is None:
-        apart = np.empty((n, n))
-        over_rows(kernels.own_distances, n, n_jobs, rows, apart)
-        return apart
-    apart = np.empty((Q.shape[0], n))
-    over_rows(kernels.all_distances, Q.shape[0], n_jobs, kernel_rows(Q), rows, n, apart)
-    return apart
+        matrix = np.empty((n, n))
+        over_rows(kernels.own_distances, n, n_jobs, rows, matrix)
+        return matrix
+    matrix = np.empty((Q.shape[0], n))
+    over_rows(kernels.all_distances, Q.shape[0], n_jobs, kernel_rows(Q), rows, n, matrix)
+    return matrix
 
 
-def _by_products(X: np.ndarray, n_jobs: int | None) -> np.ndarray:
-    """Distances (n, n) of rows with many columns, to 13 digits: ``|x|^2 - 2xy + |y|^2``."""
+def _distances_by_products(X: np.ndarray, n_jobs: int | None) -> np.ndarray:
+    """Return the distances (n, n) of rows, to 13 digits, from ``|x|^2 - 2xy + |y|^2``."""
     n = len(X)
     unit = np.ldexp(1.0, np.clip(np.frexp(largest_entry(X))[1], -1000, 1000))
     Z = X / unit
     Z -= Z.mean(axis=0)
-    squares, apart = np.einsum("nd,nd->n", Z, Z), np.empty((n, n))
-    for at in range(0, n, BLOCK_ROWS):
-        to = min(at + BLOCK_ROWS, n)
-        sizes = np.add.outer(squares[at:to], squares[:to])
-        with one_blas_thread:  # the same digits on any number of threads
-            found = Z[at:to] @ Z[:to].T
-        found *= -2
-        found += sizes
-        sizes *= CANCELLED
-        rows, columns = np.nonzero(np.tril(found < sizes, at - 1))
-        np.sqrt(np.maximum(found, 0.0, out=found), out=found)
-        found *= unit
-        exact = np.empty(len(rows))
-        over_rows(kernels.pair_distances, len(rows), n_jobs, X, rows + at, columns, exact)
-        found[rows, columns] = exact
-        apart[at:to, :to], apart[:to, at:to] = found, found.T
-        own = np.tril(found[:, at:], -1)
-        apart[at:to, at:to] = own + own.T
-    return apart
+    squares, matrix = np.einsum("nd,nd->n", Z, Z), np.empty((n, n))
+    for start in range(0, n, PRODUCT_CHUNK_ROWS):
+        stop = min(start + PRODUCT_CHUNK_ROWS, n)
+        sizes = np.add.outer(squares[start:stop], squares[:stop])
+        with one_blas_thread:  # BLAS rounds differently for other numbers of threads
+            chunk = Z[start:stop] @ Z[:stop].T
+        chunk *= -2
+        chunk += sizes
+        sizes *= CANCELLATION_SHARE
+        rows, columns = np.nonzero(np.tril(chunk < sizes, start - 1))
+        np.sqrt(np.maximum(chunk, 0.0, out=chunk), out=chunk)
+        chunk *= unit
+        direct = np.empty(len(rows))
+        over_rows(kernels.pair_distances, len(rows), n_jobs, X, rows + start, columns, direct)
+        chunk[rows, columns] = direct
+        matrix[start:stop, :stop], matrix[:stop, start:stop] = chunk, chunk.T
+        lower = np.tril(chunk[:, start:], -1)
+        matrix[start:stop, start:stop] = lower + lower.T
+    return matrix
 
 
-def gaussian_of(apart: np.ndarray, epsilon: float, out: np.ndarray | None = None) -> np.ndarray:
-    """Gaussian kernel (Eq. 7.3) of given distances, written to ``out``, which may be ``apart``."""
-    out = np.divide(apart, np.sqrt(epsilon), out=out)
-    np.minimum(out, kernels.BEYOND, out=out)
+def gaussian_of(
+    lengths: np.ndarray, epsilon: float, out: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the Gaussian kernel (Eq. 7.3) of distances; ``out`` may be the same array."""
+    out = np.divide(lengths, np.sqrt(epsilon), out=out)
+    np.minimum(out, kernels.ZERO_BEYOND, out=out)
     np.multiply(out, out, out=out)
     np.negative(out, out=out)
     return np.exp(out, out=out)
 
 
 def gaussian(X: Points, epsilon: float, n_jobs: int | None = None) -> np.ndarray:
-    """Gaussian kernel matrix (n, n), ``G_ij = exp(-|x_i - x_j|^2 / epsilon)`` (Eq. 7.2, 7.3).
+    """Return the kernel matrix (n, n), ``G_ij = exp(-|x_i - x_j|^2 / epsilon)`` (Eq. 7.2, 7.3).
 
-    Symmetric to the last bit, 1 on the diagonal; the only array of that size.
+    Exactly symmetric, 1 on the diagonal. No other (n, n) array is allocated.
 
     >>> gaussian(np.array([[0.0], [1.0]]), 1.0).round(3)
     array([[1.   , 0.368],
            [0.368, 1.   ]])
     """
-    apart = distances(X, n_jobs=n_jobs)
-    return gaussian_of(apart, epsilon, out=apart)
+    matrix = distances(X, n_jobs=n_jobs)
+    return gaussian_of(matrix, epsilon, out=matrix)
 
 
 def expansion(
@@ -88,17 +90,25 @@ def expansion(
     epsilon: float,
     coefficients: np.ndarray,
     *,
+    weights: np.ndarray | None = None,
+    reach: tuple[np.ndarray, np.ndarray] | None = None,
     normalize: bool = False,
     n_jobs: int | None = None,
 ) -> np.ndarray:
-    """``sum_j g(x, x_j) c_j`` (q, d), over ``sum_j g(x, x_j)`` with ``normalize``.
+    """Return ``sum_j w_j g(x, x_j) c_j`` (q, d), over ``sum_j w_j g(x, x_j)`` with ``normalize``.
 
-    Summed in the same order for any batch. Far from the data the quotient tends to the
-    coefficient of the nearest training point, the plain sum to 0.
+    The weights (n,) are 1 by default. With ``reach``, g is 0 between a query and a training point
+    farther apart than the larger of their reaches, (q,) and (n,). Sums have the same order for any
+    batch. Far from the data the quotient tends to the coefficient of the nearest training point,
+    the plain sum to 0.
     """
     q, n, root = Q.shape[0], X.shape[0], float(np.sqrt(epsilon))
+    weights = np.ones(n) if weights is None else weights
+    query_reach, row_reach = reach or (np.full(q, np.inf), np.full(n, np.inf))
     values = np.empty((q, coefficients.shape[1]))
     c = np.ascontiguousarray(coefficients, dtype=np.float64)
-    rows, asked = kernel_rows(X), kernel_rows(Q)
-    over_rows(kernels.expansion, q, n_jobs, rows, n, asked, root, c, normalize, values)
+    over_rows(
+        kernels.expansion, q, n_jobs, kernel_rows(X), n, kernel_rows(Q), root, weights,
+        query_reach, row_reach, c, normalize, values,
+    )  # fmt: skip
     return values

@@ -1,4 +1,4 @@
-"""The bandwidth of a kernel extension, chosen by closed-form leave-one-out error."""
+"""Choice of the bandwidth of a kernel extension by closed-form leave-one-out error."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from outsample.kernel import affinity
 from outsample.kernel.scales import even_rows, median_nearest
 from outsample.points import Points, root_mean_square
 
-# The choice looks at this many training points at most.
+# Training points used for the choice, at most.
 CHOICE_ROWS = 2000
-# Octaves around the squared typical distance to the 15th neighbour.
-NEIGHBOR = 15
-OCTAVES = (-4, 7)
-# Leave-one-out errors that differ by less than this count as equal.
-TIE = 1e-6
+# Bandwidths are these powers of two times the squared typical distance to this neighbour.
+UNIT_NEIGHBOR = 15
+MIN_OCTAVE, MAX_OCTAVE = -4, 7
+# Leave-one-out errors with a smaller relative difference count as equal.
+ERROR_TOLERANCE = 1e-6
 
-# Residuals (n, d) of leaving rows out, from the kernel matrix (overwritten) and the images.
+# Leave-one-out residuals (n, d) from the kernel matrix (overwritten) and the images.
 LeftOut = Callable[[np.ndarray, np.ndarray], "np.ndarray | None"]
 
 
 class Choice(NamedTuple):
-    """A bandwidth that was tried.
+    """Result of one bandwidth.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Choice(NamedTuple):
 
 
 def check_bandwidth(value: Any) -> None:
-    """Refuse a bandwidth that is neither "auto" nor a positive number."""
+    """Raise an error unless the bandwidth is "auto" or a positive number."""
     if not (isinstance(value, str) and value == "auto"):
         if isinstance(value, str):
             raise ValueError(f"bandwidth is {value!r}, but must be 'auto' or a number above 0.")
@@ -49,10 +49,11 @@ def check_bandwidth(value: Any) -> None:
 
 
 def choices(X: Points, Y: np.ndarray, left_out: LeftOut, n_jobs: int | None) -> list[Choice]:
-    """Try bandwidths that double from 1/16 to 128 times the squared neighbour distance.
+    """Return the results of bandwidths from 1/16 to 128 times the squared neighbour distance.
 
-    The best first; the others follow as they were tried, half octaves beside the best among them.
-    ``left_out(G, f)`` gives the residuals of centred images f under the kernel matrix G.
+    Bandwidths double, and half octaves around the best are added. The best result comes first, the
+    others in the order of computation. ``left_out(G, f)`` returns the leave-one-out residuals of
+    centred images f under the kernel matrix G.
     """
     rows = even_rows(X.shape[0], CHOICE_ROWS)
     X, Y = X[rows], Y[rows]
@@ -61,30 +62,30 @@ def choices(X: Points, Y: np.ndarray, left_out: LeftOut, n_jobs: int | None) -> 
     if largest > 0:  # squares of the images must not overflow
         f = f / largest
     size = root_mean_square(f)
-    apart = affinity.distances(X, n_jobs=n_jobs)
-    unit = median_nearest(X, NEIGHBOR, n_jobs) ** 2
-    tried: list[Choice] = []
+    distances = affinity.distances(X, n_jobs=n_jobs)
+    unit = median_nearest(X, UNIT_NEIGHBOR, n_jobs) ** 2
+    results: list[Choice] = []
 
-    def attempt(octave: float) -> None:
+    def evaluate(octave: float) -> None:
         epsilon = float(unit * 2.0**octave)
-        residuals = left_out(affinity.gaussian_of(apart, epsilon), f)
+        residuals = left_out(affinity.gaussian_of(distances, epsilon), f)
         error = np.inf
         if residuals is not None and size > 0:
             error = float(np.sqrt((residuals**2).sum(axis=1)).mean() / size)
-        tried.append(Choice(epsilon, error if np.isfinite(error) else np.inf))
+        results.append(Choice(epsilon, error if np.isfinite(error) else np.inf))
 
-    for octave in range(OCTAVES[0], OCTAVES[1] + 1):
-        attempt(octave)
-    middle = float(np.log2(_best(tried).bandwidth / unit))
-    attempt(middle - 0.5)
-    attempt(middle + 0.5)
-    best = _best(tried)
-    return [best, *(choice for choice in tried if choice is not best)]
+    for octave in range(MIN_OCTAVE, MAX_OCTAVE + 1):
+        evaluate(octave)
+    middle = float(np.log2(_best(results).bandwidth / unit))
+    evaluate(middle - 0.5)
+    evaluate(middle + 0.5)
+    best = _best(results)
+    return [best, *(choice for choice in results if choice is not best)]
 
 
-def _best(tried: list[Choice]) -> Choice:
-    """Least error, the first among equals; the neighbour distance itself if nothing counts."""
-    least = min(choice.error for choice in tried)
-    if np.isinf(least):
-        return tried[-OCTAVES[0]]
-    return next(choice for choice in tried if choice.error <= least * (1 + TIE))
+def _best(results: list[Choice]) -> Choice:
+    """Return the result with the smallest error; octave 0 if no error is finite."""
+    smallest = min(choice.error for choice in results)
+    if np.isinf(smallest):
+        return results[-MIN_OCTAVE]
+    return next(choice for choice in results if choice.error <= smallest * (1 + ERROR_TOLERANCE))

@@ -1,6 +1,6 @@
-"""Eigenpairs of symmetric matrices: the leading ones, those above a cut, a single eigenvalue.
+"""Eigenpairs of symmetric matrices: the leading ones, those above a threshold, one eigenvalue.
 
-No solver here can stall: each has a bound on its work and a more patient one to fall back on.
+Every iterative solver has a bound on its work and falls back on a slower, more robust one.
 """
 
 from __future__ import annotations
@@ -13,59 +13,60 @@ from scipy import sparse
 from scipy.linalg import LinAlgError, eigh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, lobpcg, spilu
 
-# A matrix of this many rows is diagonalised directly.
+# A matrix of up to this many rows is diagonalised directly.
 DIRECT_ROWS = 1000
-# So is a larger one on which Lanczos does not settle, up to this size if it is sparse.
-DENSE_ROWS = 3000
-# Products of the matrix and a vector that Lanczos may take. Where the spectrum has a gap, a
-# tenth is enough; where it has none, no number of them is.
-PRODUCTS = 600
-# Iterations of the block solver, the residual at which it ends, and how many times the entries of
-# the matrix its incomplete factors may hold.
+# So is a larger one where Lanczos does not converge, up to this many rows if it is sparse.
+MAX_DENSE_ROWS = 3000
+# Matrix-vector products of Lanczos, at most. With a gap in the spectrum a tenth is enough; without
+# one, no number is.
+MAX_LANCZOS_PRODUCTS = 600
+# Iterations of the block solver, its residual tolerance, and the size of its incomplete factors
+# relative to the matrix.
 BLOCK_ITERATIONS = 200
-RESIDUAL = 1e-9
-FILL = 4
+BLOCK_TOLERANCE = 1e-9
+FILL_FACTOR = 4
 
 
 def fixed_signs(vectors: np.ndarray) -> np.ndarray:
-    """Eigenvectors (n, m), each with its entry of largest size, the first if several, positive."""
+    """Return eigenvectors (n, m) with signs such that the largest entry of each is positive."""
     sizes = np.abs(vectors)
-    # Entries alike but for rounding count as equal.
-    at = np.argmax(sizes >= sizes.max(axis=0) * (1 - 1e-9), axis=0)
-    return vectors * np.where(vectors[at, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
+    # Of entries equal up to rounding, the first decides.
+    largest_rows = np.argmax(sizes >= sizes.max(axis=0) * (1 - 1e-9), axis=0)
+    return vectors * np.where(vectors[largest_rows, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
 
 
 def leading_eigenpairs(
     S: Any, count: int, first: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Largest eigenvalues (count,), falling, and eigenvectors (n, count) of a symmetric matrix.
+    """Return the largest eigenvalues (count,), descending, and eigenvectors (n, count).
 
-    Orthonormal, with `fixed_signs`: the same ones every time. ``first`` (n,) is the eigenvector
-    of the largest eigenvalue, up to its length, if that is known.
+    The eigenvectors are orthonormal, with `fixed_signs`, and deterministic. ``first`` (n,) is the
+    eigenvector of the largest eigenvalue, of any length, if it is known in advance.
     """
     n = S.shape[0]
-    found = None
+    pairs = None
     if n > DIRECT_ROWS and count <= n // 4:
-        found = _by_lanczos(S, count)
-    if found is None and sparse.issparse(S) and n > DENSE_ROWS and first is not None and count > 1:
-        found = _by_blocks(S, count, first / np.linalg.norm(first))
-    if found is None:
+        pairs = _by_lanczos(S, count)
+    is_large = sparse.issparse(S) and n > MAX_DENSE_ROWS
+    if pairs is None and is_large and first is not None and count > 1:
+        pairs = _by_blocks(S, count, first / np.linalg.norm(first))
+    if pairs is None:
         dense = S.toarray() if sparse.issparse(S) else S
-        found = _numbered(dense, n - count, n - 1)
-    values, vectors = found
+        pairs = _pairs_by_number(dense, n - count, n - 1)
+    values, vectors = pairs
     order = np.argsort(-values, kind="stable")
     return values[order], fixed_signs(vectors[:, order])
 
 
 def _by_lanczos(S: Any, count: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Eigenpairs from a fixed start vector; None where they do not settle in a few hundred steps.
+    """Return eigenpairs by Lanczos from a fixed start vector; None if they do not converge.
 
-    They do not where eigenvalues crowd at 1: on long thin data, and on groups far apart.
+    They do not if eigenvalues cluster at 1: for long thin data, and for distant groups.
     """
     n = S.shape[0]
     start = np.random.default_rng(0).standard_normal(n)
     basis = min(n, max(4 * count, 2 * count + 40))
-    restarts = max(PRODUCTS // (basis - count), 1)
+    restarts = max(MAX_LANCZOS_PRODUCTS // (basis - count), 1)
     try:
         return eigsh(S, count, which="LA", v0=start, ncv=basis, tol=1e-13, maxiter=restarts)
     except ArpackNoConvergence:
@@ -73,32 +74,32 @@ def _by_lanczos(S: Any, count: int) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def _by_blocks(S: Any, count: int, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenpairs by preconditioned block iterations, the known first one set apart.
+    """Return eigenpairs by preconditioned block iterations (LOBPCG), given the first one.
 
     A. V. Knyazev, "Toward the optimal preconditioned eigensolver", SIAM J. Sci. Comput. 23 (2001)
-    517-541. Incomplete factors precondition: they are nearly complete where the graph of the
-    matrix is long and thin, which is where nothing else settles.
+    517-541. Incomplete factors are the preconditioner: they are nearly exact if the graph of the
+    matrix is long and thin, which is where other solvers do not converge.
     """
     n = S.shape[0]
     top = float(first @ (S @ first))
     below = (top * sparse.identity(n, format="csr") - S).tocsr()
     block = np.random.default_rng(0).standard_normal((n, count + 2))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of pairs that end short of the tolerance
+        warnings.simplefilter("ignore", UserWarning)  # about pairs that miss the tolerance
         values, vectors = lobpcg(
             below, block, M=_preconditioner(below), Y=first[:, None], largest=False,
-            tol=RESIDUAL, maxiter=BLOCK_ITERATIONS,
+            tol=BLOCK_TOLERANCE, maxiter=BLOCK_ITERATIONS,
         )  # fmt: skip
     order = np.argsort(values, kind="stable")[: count - 1]
     return np.r_[top, top - values[order]], np.column_stack([first, vectors[:, order]])
 
 
 def _preconditioner(L: Any) -> LinearOperator | None:
-    """Incomplete factors of a positive semidefinite matrix, no more than `FILL` times its size."""
+    """Return incomplete factors of a positive semidefinite matrix, or None."""
     shifted = (L + 1e-7 * sparse.identity(L.shape[0], format="csr")).tocsc()
     try:
         factors = spilu(
-            shifted, drop_tol=1e-3, fill_factor=FILL, diag_pivot_thresh=0.0,
+            shifted, drop_tol=1e-3, fill_factor=FILL_FACTOR, diag_pivot_thresh=0.0,
             options={"SymmetricMode": True},
         )  # fmt: skip
     except RuntimeError:  # a zero pivot
@@ -107,57 +108,58 @@ def _preconditioner(L: Any) -> LinearOperator | None:
 
 
 def eigenpairs_above(S: np.ndarray, condition: float) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues (m,) above the largest over ``condition``, falling, and eigenvectors (n, m)."""
-    # A Rayleigh quotient is no more than the largest eigenvalue, so nothing is missed.
-    least = max(float(S.sum()) / len(S) / condition, np.finfo(float).tiny)
-    values, vectors = _above(S, least)
-    kept = values > values[-1] / condition
-    return values[kept][::-1], vectors[:, kept][:, ::-1]
+    """Return eigenvalues above the largest / ``condition``, descending, and eigenvectors."""
+    # A Rayleigh quotient is a lower bound of the largest eigenvalue, so no pair is missed.
+    threshold = max(float(S.sum()) / len(S) / condition, np.finfo(float).tiny)
+    values, vectors = _pairs_above(S, threshold)
+    is_kept = values > values[-1] / condition
+    return values[is_kept][::-1], vectors[:, is_kept][:, ::-1]
 
 
 def nth_eigenvalue(S: np.ndarray, n: int) -> float:
-    """Eigenvalue number n of a symmetric matrix, the largest being number 0."""
-    at = S.shape[0] - 1 - n
+    """Return eigenvalue number n of a symmetric matrix; the largest has number 0."""
+    position = S.shape[0] - 1 - n
     try:
-        found = eigh(S, eigvals_only=True, subset_by_index=(at, at), check_finite=False)
+        subset = position, position
+        values = eigh(S, eigvals_only=True, subset_by_index=subset, check_finite=False)
     except LinAlgError:
-        found = np.empty(0)
-    if not len(found):
-        found = _all(S)[0][at:]
-    return float(found[0])
+        values = np.empty(0)
+    if not len(values):
+        values = _all_pairs(S)[0][position:]
+    return float(values[0])
 
 
-def _numbered(S: np.ndarray, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenpairs of the numbers from first to last, counted from the least eigenvalue."""
+def _pairs_by_number(S: np.ndarray, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return eigenpairs ``first`` to ``last``, counted from the smallest eigenvalue."""
     try:
-        found = eigh(S, subset_by_index=(first, last), check_finite=False)
+        pairs = eigh(S, subset_by_index=(first, last), check_finite=False)
     except LinAlgError:
-        found = np.empty(0), np.empty((len(S), 0))
-    if len(found[0]) == last - first + 1:
-        return found
-    values, vectors = _all(S)
+        pairs = np.empty(0), np.empty((len(S), 0))
+    if len(pairs[0]) == last - first + 1:
+        return pairs
+    values, vectors = _all_pairs(S)
     return values[first : last + 1], vectors[:, first : last + 1]
 
 
-def _above(S: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenpairs with eigenvalues above the least, rising, of a matrix with none much below 0."""
+def _pairs_above(S: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return eigenpairs above ``threshold``, ascending, of a matrix with none far below 0."""
     try:
-        found = eigh(S, subset_by_value=(least, np.inf), check_finite=False)
+        pairs = eigh(S, subset_by_value=(threshold, np.inf), check_finite=False)
     except LinAlgError:
-        found = np.empty(0), np.empty((len(S), 0))
-    # The eigenvalues sum to the trace, so those left out would be too large together.
-    left = float(np.trace(S) - found[0].sum())
+        pairs = np.empty(0), np.empty((len(S), 0))
+    # The eigenvalues sum to the trace: a larger remainder means that a pair is missing.
+    remainder = float(np.trace(S) - pairs[0].sum())
     rounding = len(S) * np.finfo(float).eps * float(np.trace(S))
-    if len(found[0]) and left <= least * (len(S) - len(found[0])) + rounding:
-        return found
-    values, vectors = _all(S)
-    return values[values > least], vectors[:, values > least]
+    if len(pairs[0]) and remainder <= threshold * (len(S) - len(pairs[0])) + rounding:
+        return pairs
+    values, vectors = _all_pairs(S)
+    return values[values > threshold], vectors[:, values > threshold]
 
 
-def _all(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Every eigenpair, rising, by the QR iteration.
+def _all_pairs(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return all eigenpairs, ascending, by the QR iteration.
 
-    LAPACK's quicker solver for a part of them can fail, or find fewer than asked for, where
-    eigenvalues cluster, as those of a kernel in many separate parts do.
+    LAPACK's faster solver for a subset can fail, or return too few, if eigenvalues cluster, as
+    those of a kernel with many components do.
     """
     return eigh(S, driver="ev", check_finite=False)

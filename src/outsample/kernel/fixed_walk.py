@@ -1,4 +1,4 @@
-"""A random walk between points with one bandwidth, between all pairs or between neighbours."""
+"""Random walk on the points with one bandwidth, over all pairs or over neighbours."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from outsample.neighbors.graph import neighbor_distances
 from outsample.neighbors.index import NeighborIndex
 from outsample.points import Points
 
-# Up to this many points every pair is in the kernel; beyond, so many neighbours of each.
-DENSE_ROWS = 5000
+# Up to this many points the kernel has every pair; beyond, this many neighbours of each point.
+ALL_PAIRS_ROWS = 5000
 SPARSE_NEIGHBORS = 64
-# A second eigenvalue this near to 1 belongs to a kernel in separate parts, between which it is
-# below what rounding leaves.
-SEPARATE = 1e-10
+# A second eigenvalue this close to 1 means that the kernel has several components: its entries
+# between them are below this.
+COMPONENT_GAP = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
 class FixedWalk:
-    """Transition probabilities of Eq. 7.3, divided by the densities to the power alpha.
+    """Random walk with the probabilities of Eq. 7.3, divided by the densities to the power alpha.
 
-    points (n, D); epsilon is the bandwidth, weights (n,) those of `spectral.Markov`; reach (n,) is
-    the distance to the k-th neighbour, in the index, if the kernel is cut off there.
+    ``points`` (n, D), ``epsilon`` the bandwidth, ``weights`` (n,) those of `spectral.Markov`. If
+    the kernel is cut off at the k-th neighbour in the index, ``reach`` (n,) is its distance.
     """
 
     points: Points
@@ -42,7 +42,7 @@ class FixedWalk:
     n_jobs: int | None
 
     def mean(self, Q: Points, images: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Extension (q, m) of images, eigenfunctions with these eigenvalues, to new points.
+        """Return the extension (q, m) of eigenfunctions with these eigenvalues to new points.
 
         ``f(x) = (1 / lambda) sum_j p(x, x_j) f(x_j)`` (Eq. 7.1).
         """
@@ -59,8 +59,8 @@ class FixedWalk:
 def fixed_walk(
     X: Points, epsilon: float, k: int | None, alpha: float, count: int, n_jobs: int | None
 ) -> tuple[FixedWalk, Modes]:
-    """Make the walk between points (n, D) and its leading modes, the constant one left out."""
-    if X.shape[0] > DENSE_ROWS and k is None:
+    """Return the walk on points (n, D) and its leading modes, without the constant one."""
+    if X.shape[0] > ALL_PAIRS_ROWS and k is None:
         k = SPARSE_NEIGHBORS
     index, reach = None, np.empty(0)
     kernel: Any
@@ -69,7 +69,7 @@ def fixed_walk(
         n_parts = 1
     else:
         index = NeighborIndex(X, n_jobs=n_jobs)
-        # Whatever is as near as the k-th neighbour counts too.
+        # Points tied with the k-th neighbour count as neighbours.
         pairs, reach = neighbor_distances(index, k)
         affinity.gaussian_of(pairs.data, epsilon, out=pairs.data)
         kernel = pairs.maximum(pairs.T).tocsr()
@@ -77,8 +77,8 @@ def fixed_walk(
     walk = spectral.markov(kernel, alpha)
     roots = walk.root_degrees
     values, vectors = leading_eigenpairs(walk.conjugate, count + 1, roots)
-    if k is None and values[1] > 1 - SEPARATE:
-        n_parts = int(parts_of(sparse.csr_matrix(walk.conjugate > SEPARATE)).max()) + 1
+    if k is None and values[1] > 1 - COMPONENT_GAP:
+        n_parts = int(parts_of(sparse.csr_matrix(walk.conjugate > COMPONENT_GAP)).max()) + 1
     functions = fixed_signs(vectors[:, 1:] * (np.sqrt((roots**2).sum()) / roots)[:, None])
-    found = FixedWalk(X, epsilon, walk.weights, index, reach, k, n_parts, n_jobs)
-    return found, Modes(values[1:], functions)
+    fixed = FixedWalk(X, epsilon, walk.weights, index, reach, k, n_parts, n_jobs)
+    return fixed, Modes(values[1:], functions)

@@ -1,15 +1,15 @@
-"""What an expansion in a kernel leaves of a map at a row it has not seen, in closed form."""
+"""Leave-one-out residuals of kernel expansions, in closed form."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.linalg import lapack
 
-from outsample.kernel.spectral import LEAST_LEVERAGE, Markov
+from outsample.kernel.spectral import MIN_LEVERAGE, Markov
 
 
 def inverse(S: np.ndarray, ridge: float) -> np.ndarray | None:
-    """Inverse (n, n) of ``S + ridge I``, or None if double precision does not allow it."""
+    """Return the inverse (n, n) of ``S + ridge I``, or None if it is numerically singular."""
     S = S.copy(order="F")
     S[np.diag_indices_from(S)] += ridge
     factor, failed = lapack.dpotrf(S, lower=1, overwrite_a=1)
@@ -23,9 +23,9 @@ def inverse(S: np.ndarray, ridge: float) -> np.ndarray | None:
 
 
 def left_out_of_kernel(G: np.ndarray, f: np.ndarray, ridge: float) -> np.ndarray | None:
-    """Residuals (n, d) of the expansion in a kernel: ``c_i / (G^-1)_ii`` with ``c = G^-1 f``.
+    """Return leave-one-out residuals (n, d): ``c_i / (G^-1)_ii`` with ``c = G^-1 f``.
 
-    Eigenvalues below the ridge count for nothing, as if they were cut. None where `inverse` fails.
+    The ridge suppresses eigenvalues below it. None if `inverse` fails.
     """
     inverted = inverse(G, ridge)
     if inverted is None:
@@ -34,11 +34,11 @@ def left_out_of_kernel(G: np.ndarray, f: np.ndarray, ridge: float) -> np.ndarray
 
 
 def left_out_of_markov(kernel: Markov, f: np.ndarray, ridge: float) -> np.ndarray | None:
-    """Residuals (n, d) of the expansion in transition probabilities, f with mean about 0.
+    """Return leave-one-out residuals (n, d) of an expansion in transition probabilities.
 
     ``(c_i - f_i) / ((S^-1)_ii - 1)`` with ``c = R^-1 S^-1 R f``: the quotient of the extensions
-    of ``f`` and of 1 without row i, densities and degrees of the other rows left as they are.
-    None where `inverse` fails.
+    of ``f`` and of 1 without row i, with unchanged densities and degrees of the other rows. The
+    mean of f should be close to 0. None if `inverse` fails.
     """
     inverted = inverse(kernel.conjugate, ridge)
     if inverted is None:
@@ -46,5 +46,5 @@ def left_out_of_markov(kernel: Markov, f: np.ndarray, ridge: float) -> np.ndarra
     roots = kernel.root_degrees[:, None]
     coefficients = inverted @ (roots * f) / roots
     leverage = np.diag(inverted)[:, None] - 1
-    alone = leverage < LEAST_LEVERAGE  # the kernel does not reach any other row
-    return np.where(alone, f, (coefficients - f) / np.where(alone, 1.0, leverage))
+    is_isolated = leverage < MIN_LEVERAGE  # the kernel is 0 at all other rows
+    return np.where(is_isolated, f, (coefficients - f) / np.where(is_isolated, 1.0, leverage))

@@ -1,19 +1,19 @@
-r"""A random walk between points with a bandwidth of its own at every point.
+r"""Random walk on the points with one bandwidth per point.
 
-One bandwidth for all is too narrow for the points that stand alone: each of them becomes an
-eigenvector. Here the length s of a point is the distance to its k-th neighbour, and
+A single bandwidth is too narrow for isolated points: each of them becomes an eigenvector. Here the
+length s of a point is the distance to its k-th neighbour, and
 
 ``g(x, y) = exp(-2 |x - y|^2 / max(s(x), s(y))^2)`` where ``|x - y| <= max(s(x), s(y))``, else 0,
 
-so that the k neighbours of a point count for something however far they are. (With the product
-``s(x) s(y)`` of Zelnik-Manor and Perona a point ten times as far out as its neighbours has
-``g = exp(-20)`` even to the nearest: outliers are spikes again.) Where the points lie on a curve
-or a surface of dimension d, the weights
+so that the k neighbours of a point always have a positive kernel. (With the product ``s(x) s(y)``
+of Zelnik-Manor and Perona, a point ten times as isolated as its neighbours has ``g = exp(-20)``
+even to the nearest, and eigenvectors are concentrated on outliers again.) If the points lie on a
+curve or a surface of dimension d, the weights
 
 ``w = (q / s^d)^-alpha s^-(d/2 + 1)``, ``q(x) = sum_j g(x, x_j)``,
 
-and the clock ``m = s^2``, by which the walk rests longer where its steps are longer, turn the
-walk ``p`` proportional to ``w(y) g(x, y)`` into the diffusion of Coifman and Lafon for alpha:
+and the holding times ``m = s^2``, which are longer where steps are longer, turn the walk ``p``
+proportional to ``w(y) g(x, y)`` into the diffusion of Coifman and Lafon for alpha:
 ``(p - 1) / m`` tends to the Laplace-Beltrami operator for alpha = 1, whatever the density of the
 points. L. Zelnik-Manor, P. Perona, "Self-tuning spectral clustering", NIPS 17 (2004); T. Berry,
 J. Harlim, "Variable bandwidth diffusion kernels", Appl. Comput. Harmon. Anal. 40 (2016) 68-96,
@@ -37,26 +37,25 @@ from outsample.neighbors.graph import neighbor_distances
 from outsample.neighbors.index import NeighborIndex
 from outsample.points import Points, kernel_rows
 
-# Neighbours of a point: so many, or a share of few points. Of k = 10, 15, 20, 30, 40, 50, 64 and
-# the kernels above, 30 had the least spikes, and the classes of digits, iris, wine and breast
-# cancer nearest to their own kind.
-NEIGHBORS = 30
-SHARE, FEWEST = 5, 5
-# Where a coordinate is a spike, twice as many neighbours are tried, so many times.
-DOUBLINGS = 2
-SPIKE = 0.05
-# Lengths count as those of a curve or a surface up to this dimension, fading to the next one ...
-SURFACE, SOLID = 2.0, 2.5
-# ... and within this ratio of densities: beyond it a point is an outlier.
-DENSITY_RATIO = 4.0
-# What a bridge between separate parts counts for: as much as a last neighbour.
-BRIDGE = float(np.exp(-kernels.STEEPNESS))
-# An extension is not magnified more than so many times.
-MAGNIFIED = 10.0
+# Neighbours of a point: this many, but at most a fifth of the points and at least 5. Of k = 10 to
+# 64, 30 had the fewest spikes and the best separated classes (digits, iris, wine, breast cancer).
+DEFAULT_NEIGHBORS = 30
+POINTS_PER_NEIGHBOR, MIN_NEIGHBORS = 5, 5
+# A coordinate that moves a smaller share of the points is a spike: k is doubled, at most twice.
+SPIKE_SHARE = 0.05
+MAX_DOUBLINGS = 2
+# Lengths are corrected fully up to the first dimension (a surface), not at all from the second on,
+SURFACE_DIM, SOLID_DIM = 2.0, 2.5
+# and within this ratio of densities, beyond which a point is an outlier.
+MAX_DENSITY_RATIO = 4.0
+# Kernel value of an edge between components: that of a k-th neighbour.
+BRIDGE_WEIGHT = float(np.exp(-kernels.STEEPNESS))
+# Factor by which an extension is magnified, at most.
+MAX_MAGNIFICATION = 10.0
 
 
 class Modes(NamedTuple):
-    """Eigenvalues (m,), falling from below 1, and eigenfunctions (n, m) of a walk."""
+    """Eigenvalues (m,) below 1, descending, and eigenfunctions (n, m) of a walk."""
 
     values: np.ndarray
     functions: np.ndarray
@@ -64,11 +63,12 @@ class Modes(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LocalWalk:
-    """A walk between distinct points, which copies make heavier.
+    """Random walk on distinct points, weighted by their numbers of duplicates.
 
-    index holds the points; k is the number of neighbours, scales (n,) their lengths s and typical
-    the median, dimension that of the points, weights (n,) the w times the number of copies, unit
-    the mean of the clock m. n_parts parts of the graph of neighbours have been joined by bridges.
+    ``index`` holds the points, ``k`` is the number of neighbours, ``scales`` (n,) the lengths s and
+    ``typical`` their median, ``dimension`` that of the points, ``weights`` (n,) the w times the
+    number of duplicates, ``unit`` the mean holding time. ``n_parts`` components of the neighbour
+    graph were connected by bridges.
     """
 
     index: NeighborIndex
@@ -84,59 +84,61 @@ class LocalWalk:
 
     @property
     def epsilon(self) -> float:
-        """Typical bandwidth, a squared length."""
+        """Return the typical bandwidth, a squared length."""
         return self.typical**2 / kernels.STEEPNESS
 
     def mean(self, Q: Points, images: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Extension (q, m) of images, eigenfunctions with these eigenvalues, to new points.
+        """Return the extension (q, m) of eigenfunctions with these eigenvalues to new points.
 
         ``f(x) = sum_j p(x, x_j) f(x_j) / (1 - m(x) (1 - lambda))``, with the new point's own
-        length: the Nyström formula (Eq. 7.1) of this walk. A training point keeps its image.
+        length: the Nyström formula (Eq. 7.1) of this walk. A training point keeps its values.
         """
         n, q = self.index.X.shape[0], Q.shape[0]
         near = self.index.nearest(Q, min(self.k + 1, n))
         scales = near.distances[near.indptr[1:] - 1]
-        found = np.empty((q, images.shape[1]))
-        rows, asked = kernel_rows(self.index.X), kernel_rows(Q)
+        means = np.empty((q, images.shape[1]))
+        rows, queries = kernel_rows(self.index.X), kernel_rows(Q)
         f = np.ascontiguousarray(images[self.distinct.rows])
         over_rows(
             kernels.local_mean, q, self.n_jobs,
-            rows, n, asked, scales, self.scales, self.weights, f, found,
+            rows, n, queries, scales, self.scales, self.weights, f, means,
         )  # fmt: skip
-        clock = _clock(scales / self.typical, self.dimension)[:, None] / self.unit
-        least = np.maximum(values, 0) / MAGNIFIED
-        slowed = np.maximum(1 - clock * (1 - values), np.where(least > 0, least, 1.0))
-        is_known = near.distances[near.indptr[:-1]] == 0
-        return np.where(is_known[:, None], found, found / slowed)
+        clock = _holding_times(scales / self.typical, self.dimension)[:, None] / self.unit
+        least = np.maximum(values, 0) / MAX_MAGNIFICATION
+        factors = np.maximum(1 - clock * (1 - values), np.where(least > 0, least, 1.0))
+        is_training_point = near.distances[near.indptr[:-1]] == 0
+        return np.where(is_training_point[:, None], means, means / factors)
 
 
 def local_walk(
     X: Points, k: int | None, alpha: float, count: int, n_jobs: int | None
 ) -> tuple[LocalWalk, Modes]:
-    """Make the walk between points (n, D) and its leading modes, the constant one left out.
+    """Return the walk on points (n, D) and its leading modes, without the constant one.
 
-    Without k, there are `NEIGHBORS`, and more where one of the first five modes is a spike: where
-    (sum c^2)^2 / (n sum c^4) is below `SPIKE` for its entries c, which is about the share of the
-    points that it moves. If more neighbours do not help, the first answer stands.
+    Without k there are `DEFAULT_NEIGHBORS`, and more if one of the first five modes is a spike: if
+    (sum c^2)^2 / (n sum c^4), about the share of the points that it moves, is below `SPIKE_SHARE`
+    for its entries c. If more neighbours do not help, the first walk is returned.
     """
     distinct = distinct_points(X, n_jobs)
     index = NeighborIndex(X[distinct.rows], n_jobs=n_jobs)
     n = len(distinct.rows)
-    first = k if k is not None else min(max(n // SHARE, FEWEST), NEIGHBORS)
-    found = _walk(index, distinct, min(first, n - 1), alpha, count, n_jobs)
-    if k is None and is_spiky(found[1].functions[:, :5]):
-        for doubling in range(1, DOUBLINGS + 1):
+    first = k
+    if first is None:
+        first = min(max(n // POINTS_PER_NEIGHBOR, MIN_NEIGHBORS), DEFAULT_NEIGHBORS)
+    walk, modes = _walk(index, distinct, min(first, n - 1), alpha, count, n_jobs)
+    if k is None and is_spiky(modes.functions[:, :5]):
+        for doubling in range(1, MAX_DOUBLINGS + 1):
             wider = first * 2**doubling
-            if found[0].n_parts > 1 or wider > n // SHARE:
+            if walk.n_parts > 1 or wider > n // POINTS_PER_NEIGHBOR:
                 break
-            other = _walk(index, distinct, wider, alpha, count, n_jobs)
-            if not is_spiky(other[1].functions[:, :5]):
-                return other
-    return found
+            wider_walk, wider_modes = _walk(index, distinct, wider, alpha, count, n_jobs)
+            if not is_spiky(wider_modes.functions[:, :5]):
+                return wider_walk, wider_modes
+    return walk, modes
 
 
 def is_spiky(functions: np.ndarray) -> bool:
-    """Tell whether one of the coordinates (n, m) moves hardly any point.
+    """Return whether one of the coordinates (n, m) moves hardly any point.
 
     >>> is_spiky(np.eye(100)[:, :1]), is_spiky(np.linspace(0, 1, 100)[:, None])
     (True, False)
@@ -146,7 +148,7 @@ def is_spiky(functions: np.ndarray) -> bool:
     c = c / np.where(largest > 0, largest, 1)
     squares = c**2
     shares = squares.sum(axis=0) ** 2 / np.maximum(len(c) * (squares**2).sum(axis=0), 1e-300)
-    return bool((shares[largest > 0] < SPIKE).any())
+    return bool((shares[largest > 0] < SPIKE_SHARE).any())
 
 
 def _walk(
@@ -160,10 +162,10 @@ def _walk(
     lengths = scales / typical
     counts = distinct.counts
     q = kernel @ counts
-    weights = q ** -float(alpha) * _tilt(lengths, d, alpha)
+    weights = q ** -float(alpha) * _length_weights(lengths, d, alpha)
     kernel.data *= weights[kernel.indices] * np.repeat(weights, np.diff(kernel.indptr))
     degrees = kernel @ counts
-    clock = _clock(lengths, d)
+    clock = _holding_times(lengths, d)
     unit = float((counts * degrees * clock).sum() / (counts * degrees).sum())
     clock /= unit
     modes = _modes(kernel, counts, degrees, clock, count)
@@ -175,43 +177,43 @@ def _walk(
 
 
 def _dimension(pairs: Any, scales: np.ndarray, k: int) -> float:
-    """Dimension of the points, from how their neighbours fill the way to the k-th.
+    """Return the intrinsic dimension of the points, from the distances to their neighbours.
 
-    Maximum likelihood, E. Levina, P. Bickel (NIPS 2004), with the inverses averaged as D. MacKay
-    and Z. Ghahramani have it.
+    Maximum likelihood of E. Levina and P. Bickel (NIPS 2004), with inverses averaged as proposed
+    by D. MacKay and Z. Ghahramani.
     """
     rows = np.repeat(np.arange(len(scales)), np.diff(pairs.indptr))
     inside = (pairs.data > 0) & (scales[rows] > 0)
     total = float(np.log(scales[rows][inside] / pairs.data[inside]).sum())
-    return len(scales) * (k - 2) / total if k > 2 and total > 0 else SOLID
+    return len(scales) * (k - 2) / total if k > 2 and total > 0 else SOLID_DIM
 
 
-def _surface(d: float) -> float:
-    """1 for the dimension of a curve or a surface, 0 above, linear between."""
-    return float(np.clip((SOLID - d) / (SOLID - SURFACE), 0, 1))
+def _surface_share(d: float) -> float:
+    """Return 1 for the dimension of a curve or a surface, 0 above, linear between."""
+    return float(np.clip((SOLID_DIM - d) / (SOLID_DIM - SURFACE_DIM), 0, 1))
 
 
-def _bounded(lengths: np.ndarray, d: float) -> np.ndarray:
-    """Lengths over the typical one, within the ratio of densities that a surface may have."""
-    most = DENSITY_RATIO ** (1 / max(d, 1.0))
-    return np.clip(lengths, 1 / most, most)
+def _clipped_lengths(lengths: np.ndarray, d: float) -> np.ndarray:
+    """Return lengths over the typical one, clipped to the density ratio of a surface."""
+    largest = MAX_DENSITY_RATIO ** (1 / max(d, 1.0))
+    return np.clip(lengths, 1 / largest, largest)
 
 
-def _clock(lengths: np.ndarray, d: float) -> np.ndarray:
-    """Rest m (n,) of the walk, up to a factor: the square of the length on a surface, else 1."""
-    return _bounded(lengths, d) ** (2 * _surface(d))
+def _holding_times(lengths: np.ndarray, d: float) -> np.ndarray:
+    """Return the holding times m (n,), up to a factor: s^2 on a surface, otherwise 1."""
+    return _clipped_lengths(lengths, d) ** (2 * _surface_share(d))
 
 
-def _tilt(lengths: np.ndarray, d: float, alpha: float) -> np.ndarray:
-    """Power of the length in the weights: 1 on a surface of dimension 2 with alpha = 1."""
+def _length_weights(lengths: np.ndarray, d: float, alpha: float) -> np.ndarray:
+    """Return the power of the length in the weights, which is 1 for d = 2 and alpha = 1."""
     within = float(np.clip(d, 1, 2))
-    return _bounded(lengths, d) ** (_surface(d) * (alpha * within - within / 2 - 1))
+    return _clipped_lengths(lengths, d) ** (_surface_share(d) * (alpha * within - within / 2 - 1))
 
 
 def _kernel(
     index: NeighborIndex, pairs: Any, scales: np.ndarray, n_jobs: int | None
 ) -> tuple[Any, int]:
-    """Kernel of the walk, sparse and symmetric, in one part; and how many parts there were."""
+    """Return the sparse symmetric kernel, connected by bridges, and the number of components."""
     n = len(scales)
     rows = np.repeat(np.arange(n), np.diff(pairs.indptr))
     longer = np.maximum(scales[rows], scales[pairs.indices])
@@ -222,7 +224,7 @@ def _kernel(
     if parts.max() > 0:
         i, j = bridges(index.X, parts, n_jobs).T
         both = np.r_[i, j], np.r_[j, i]
-        joins = sparse.csr_matrix((np.full(2 * len(i), BRIDGE), both), shape=(n, n))
+        joins = sparse.csr_matrix((np.full(2 * len(i), BRIDGE_WEIGHT), both), shape=(n, n))
         kernel = kernel.maximum(joins).tocsr()
     kernel.sort_indices()
     return kernel, int(parts.max()) + 1
@@ -231,20 +233,20 @@ def _kernel(
 def _modes(
     kernel: Any, counts: np.ndarray, degrees: np.ndarray, clock: np.ndarray, count: int
 ) -> Modes:
-    """Leading eigenvalues ``1 - mu`` and eigenfunctions of ``(1 - p) f = mu m f``.
+    """Return the leading eigenvalues ``1 - mu`` and eigenfunctions of ``(1 - p) f = mu m f``.
 
-    By the symmetric matrix ``1 - 1/m + R^-1 sqrt(c) G sqrt(c) R^-1``, R^2 the degree times m; as
-    many as there are, and then zeros.
+    From the symmetric matrix ``1 - 1/m + R^-1 sqrt(c) G sqrt(c) R^-1``, R^2 the degree times m;
+    padded with zeros if there are fewer than ``count``.
     """
     n = len(counts)
     roots = np.sqrt(degrees * clock)
     sides = np.sqrt(counts) / roots
     kernel.data *= sides[kernel.indices] * np.repeat(sides, np.diff(kernel.indptr))
     matrix = kernel + sparse.diags(1 - 1 / clock, format="csr")
-    asked = min(count, n - 1)
+    n_modes = min(count, n - 1)
     first = np.sqrt(counts) * roots
-    values, vectors = leading_eigenpairs(matrix, asked + 1, first)
+    values, vectors = leading_eigenpairs(matrix, n_modes + 1, first)
     length = np.sqrt((counts * degrees * clock).sum())
     functions = np.zeros((n, count))
-    functions[:, :asked] = fixed_signs(vectors[:, 1:] * (length / first)[:, None])
-    return Modes(np.r_[values[1:], np.zeros(count - asked)], functions)
+    functions[:, :n_modes] = fixed_signs(vectors[:, 1:] * (length / first)[:, None])
+    return Modes(np.r_[values[1:], np.zeros(count - n_modes)], functions)

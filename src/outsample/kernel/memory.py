@@ -1,4 +1,4 @@
-"""Whether a dense matrix fits into memory, asked before it is made."""
+"""Check that a dense matrix fits into memory, before it is allocated."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 def require_memory(n: int, what: str, advice: str, arrays: int = 1) -> None:
-    """Refuse so many dense (n, n) matrices at once before they would not fit into memory.
+    """Raise MemoryError if this number of dense (n, n) matrices does not fit into memory.
 
     >>> require_memory(10**9, "The kernel matrix", "use fewer points.")
     Traceback (most recent call last):
@@ -23,7 +23,7 @@ def require_memory(n: int, what: str, advice: str, arrays: int = 1) -> None:
 
 
 def available_memory() -> float | None:
-    """Bytes of memory that can still be had; None where the system does not tell."""
+    """Return the bytes of available memory, or None if the system does not report them."""
     try:
         with open("/proc/meminfo") as lines:
             for line in lines:

@@ -1,4 +1,4 @@
-"""The pyramid with the smallest leave-one-out error, over first scales and ratios."""
+"""Search for the Laplacian pyramid with the smallest leave-one-out error."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 from outsample.kernel.smoothing import Smoother
 from outsample.points import root_mean_square
 
-# A pyramid grows for so many octaves after its smallest leave-one-out error.
-PATIENCE = 3
-# Errors that agree to this are the same: the earlier candidate is taken.
-SAME = 1e-9
+# A pyramid grows for this many octaves after its smallest leave-one-out error.
+PATIENCE_OCTAVES = 3
+# Errors with a smaller relative difference are ties: the earlier candidate is taken.
+ERROR_TIE_TOLERANCE = 1e-9
 
 
 class Growing:
-    """A pyramid of the map f: its residual (n, d) and how its error went.
+    """Pyramid of the map f under construction: its residual (n, d) and the errors of its levels.
 
-    Its scales are every ``step``-th place of a grid from ``start`` on. It grows for ``patience``
+    Its scales are every ``step``-th entry of a grid from ``start`` on. It grows for ``patience``
     levels after its smallest error.
     """
 
@@ -28,23 +28,23 @@ class Growing:
 
     @property
     def best(self) -> float:
-        """Smallest error so far."""
+        """Return the smallest error so far."""
         return min(self.errors)
 
     @property
     def levels(self) -> int:
-        """Levels up to the smallest error; the first of equals."""
-        return int(np.argmax(np.array(self.errors) <= self.best * (1 + SAME))) + 1
+        """Return the number of levels up to the smallest error; the first of ties."""
+        return int(np.argmax(np.array(self.errors) <= self.best * (1 + ERROR_TIE_TOLERANCE))) + 1
 
-    def grows(self, at: int, most: int) -> bool:
-        """Whether the scale is one of its own, and another level could still pay."""
+    def grows(self, position: int, max_levels: int) -> bool:
+        """Return whether grid entry ``position`` is its next scale and it is still growing."""
         count = len(self.errors)
-        if (at - self.start) % self.step or count == most:
+        if (position - self.start) % self.step or count == max_levels:
             return False
         return not count or (count - self.levels < self.patience and self.best > 0)
 
     def grow(self, smooth: np.ndarray) -> None:
-        """Add a level."""
+        """Add a level, given the smoothed residual."""
         self.residual = self.residual - smooth
         self.errors.append(root_mean_square(self.residual))
 
@@ -58,23 +58,26 @@ def search(
     octave: int,
     max_levels: int,
 ) -> list[Growing]:
-    """Grow a pyramid of f (n, d) from each start with each step, the smallest error first.
+    """Return pyramids of f (n, d) for each start and step, the smallest error first.
 
-    All live on one falling grid of scales, so that each kernel is computed once, its diagonal set
-    to 0; starts, steps and an octave are counted in places on it. Of equals, the pyramid with
-    larger steps comes first, then the coarser one.
+    All share one descending grid of scales, so that each kernel is computed once, with diagonal 0;
+    starts, steps and the octave are counted in grid entries. Of ties, the pyramid with larger steps
+    comes first, then the coarser one.
     """
-    found: list[Growing] = []
+    pyramids: list[Growing] = []
     for j, scale in enumerate(grid):
         if j in starts:
-            found += [Growing(j, step, f, max(1, PATIENCE * octave // step)) for step in steps]
-        growing = [one for one in found if one.grows(j, max_levels)]
+            pyramids += [
+                Growing(j, step, f, max(1, PATIENCE_OCTAVES * octave // step)) for step in steps
+            ]
+        growing = [pyramid for pyramid in pyramids if pyramid.grows(j, max_levels)]
         if growing:
-            stacked = np.hstack([one.residual for one in growing])
+            stacked = np.hstack([pyramid.residual for pyramid in growing])
             smooth = smoother.smooth(stacked, scale, others_only=True)
-            for one, part in zip(growing, np.split(smooth, len(growing), axis=1), strict=True):
-                one.grow(part)
-    found.sort(key=lambda one: one.step, reverse=True)
-    least = min(one.best for one in found)
-    best = next(one for one in found if one.best <= least * (1 + SAME))
-    return sorted(found, key=lambda one: (one is not best, one.best))
+            columns = np.split(smooth, len(growing), axis=1)
+            for pyramid, own_columns in zip(growing, columns, strict=True):
+                pyramid.grow(own_columns)
+    pyramids.sort(key=lambda pyramid: pyramid.step, reverse=True)
+    smallest = min(pyramid.best for pyramid in pyramids)
+    best = next(p for p in pyramids if p.best <= smallest * (1 + ERROR_TIE_TOLERANCE))
+    return sorted(pyramids, key=lambda pyramid: (pyramid is not best, pyramid.best))

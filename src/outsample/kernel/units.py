@@ -1,4 +1,4 @@
-"""Units in which squares and kernels cannot overflow: powers of two, which round nothing."""
+"""Units in which squares and kernels cannot overflow: powers of two, which do not round."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from outsample.points import Points, largest_entry
 
-# Scaled coordinates stay within this, far from overflow.
-FAR_AWAY = 1e150
+# Scaled coordinates are clipped to this; their squares do not overflow.
+MAX_COORDINATE = 1e150
 
 Square = TypeVar("Square", float, np.ndarray)
 
 
 def unit_scale(X: Points) -> float:
-    """Power of two that brings the largest entry to 1/2 ... 1; 1 if all are 0.
+    """Return the power of two that scales the largest entry to 1/2 ... 1; 1 if all are 0.
 
     >>> unit_scale(np.array([[3.0], [-5.0]]))
     0.125
@@ -26,8 +26,8 @@ def unit_scale(X: Points) -> float:
 
 
 def scaled(X: Points, scale: float) -> Points:
-    """Points times a scale, kept within range."""
-    limit = FAR_AWAY / scale
+    """Return points times a scale, clipped to the allowed range."""
+    limit = MAX_COORDINATE / scale
     if not largest_entry(X) > limit:
         return X * scale
     X = X.copy()
@@ -37,50 +37,50 @@ def scaled(X: Points, scale: float) -> Points:
 
 
 def exact_mean(Y: np.ndarray) -> np.ndarray:
-    """Mean (d,) of the images, exact for a constant map."""
+    """Return the mean (d,) of the images, exact for a constant map."""
     return Y[0] + (Y - Y[0]).mean(axis=0)
 
 
 @dataclass(frozen=True)
 class PointUnit:
-    """Points and bandwidths, which are squared lengths, into a unit of their own and back."""
+    """Conversion of points and bandwidths (squared lengths) to a common unit and back."""
 
     scale: float
 
     @classmethod
     def of(cls, X: Points) -> PointUnit:
-        """Make the unit in which the entries of X are at most of the size of 1."""
+        """Return the unit in which the entries of X are at most 1."""
         return cls(unit_scale(X))
 
     def points(self, X: Points) -> Points:
-        """Points (n, D) in the unit."""
+        """Return points (n, D) in the unit."""
         return scaled(X, self.scale)
 
-    def square(self, given: float) -> float:
-        """Bandwidth in the unit, from one in squared lengths as they were given."""
-        return given * self.scale * self.scale
+    def square(self, bandwidth: float) -> float:
+        """Return a bandwidth in the unit, from the user's squared length."""
+        return bandwidth * self.scale * self.scale
 
     def given(self, square: Square) -> Square:
-        """Bandwidths in squared lengths as they were given, from those in the unit."""
+        """Return bandwidths in the user's squared lengths, from those in the unit."""
         return square / self.scale / self.scale
 
 
 @dataclass(frozen=True, eq=False)
 class MapUnit:
-    """Images relative to a centre, in a unit of their own, and back."""
+    """Conversion of images to coordinates relative to a centre, in a common unit, and back."""
 
     center: np.ndarray
     scale: float
 
     @classmethod
     def of(cls, Y: np.ndarray, center: np.ndarray) -> MapUnit:
-        """Make the unit in which the entries of ``Y - center`` are at most of the size of 1."""
+        """Return the unit in which the entries of ``Y - center`` are at most 1."""
         return cls(center, unit_scale(Y - center))
 
     def images(self, Y: np.ndarray) -> np.ndarray:
-        """Images (n, d) less the centre, in the unit."""
+        """Return images (n, d) minus the centre, in the unit."""
         return (Y - self.center) * self.scale
 
     def back(self, values: np.ndarray) -> np.ndarray:
-        """Coordinates (q, d) of values in the unit."""
+        """Return coordinates (q, d) from values in the unit."""
         return self.center + values / self.scale

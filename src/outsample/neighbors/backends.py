@@ -1,12 +1,10 @@
-"""What finds neighbours, built from normalised rows: our own tree, and search libraries.
+"""Backends of the neighbour search, built from normalised rows: a k-d tree, and matrix products.
 
-What a library proposes is refined in `neighbors.index`, so that it may round as it likes but has to
-say by how much. A new one is a class here and a line in `index.INDEXES`.
+`NeighborIndex` recomputes the distances of proposed candidates, so that a backend may round, but
+it must bound its rounding errors. A new backend is a class here and a line in `index.INDEXES`.
 """
 
 from __future__ import annotations
-
-from typing import Protocol
 
 import numpy as np
 from scipy import sparse
@@ -16,32 +14,23 @@ from outsample._kernels import tree_building as building
 from outsample._parallel import over_rows, thread_count
 from outsample.points import Points, row_norms
 
-# Normalised training coordinates are far below this; a query beyond it is only compared directly.
+# Normalised training coordinates are far below this; larger queries are compared directly.
 FAR_AWAY = 1e100
 
-# Rows in a leaf of a tree, at most: whole leaves are compared with a query in vector registers.
+# Rows in a leaf of a tree, at most; whole leaves are compared with a query in vector registers.
 LEAF_ROWS = 64
-# Widths of leaves are multiples of what fills a register.
-LANES = 8
+# Widths of leaves are multiples of this number of doubles, which fill a vector register.
+REGISTER_LANES = 8
 
-# So many bytes stay in a processor's cache from query to query; of few queries none shares a leaf.
-CACHED, FEW_QUERIES = 2**20, 64
-
-
-class Backend(Protocol):
-    """Proposes the nearest rows of normalised queries."""
-
-    def query(self, Q: Points, k: int, n_jobs: int | None) -> np.ndarray:
-        """Rows (q, k) that are about the nearest."""
-
-    def square_error(self, Q: Points, distances: np.ndarray) -> np.ndarray:
-        """Bound (q,) of the rounding in the squares of such distances (q,)."""
+# Sorting queries by leaf does not pay for a tree of up to this many bytes, which stays in the
+# processor's cache, or for up to this many queries, which share few leaves.
+CACHED_BYTES, MAX_UNSORTED_QUERIES = 2**20, 64
 
 
 class Tree:
-    """A k-d tree with tight boxes: best while the data's own dimension is low.
+    """k-d tree with tight boxes, for data of low intrinsic dimension.
 
-    It answers by itself, with the distances and the order of the exact scan.
+    Its distances and order are those of an exact scan.
     """
 
     def __init__(self, X: np.ndarray, n_jobs: int | None = None) -> None:
@@ -50,29 +39,29 @@ class Tree:
         self.rows = np.arange(n)
         self.starts = np.zeros(leaves + 1, dtype=np.int64)
         self.starts[-1] = n
-        # The first nodes by one thread, what is below them by as many as there are.
+        # One thread halves the first nodes; then all threads continue below them.
         parts = min(leaves, 2 ** int(np.ceil(np.log2(thread_count(n_jobs)))))
-        halved = X, self.rows, np.empty(n), self.starts
-        building.halve(0, 1, *halved, leaves, leaves // parts)
-        over_rows(building.halve, parts, n_jobs, *halved, leaves // parts, 1, each=1)
-        width = LANES * int(np.ceil(np.diff(self.starts).max() / LANES))
+        node_arrays = X, self.rows, np.empty(n), self.starts
+        building.halve(0, 1, *node_arrays, leaves, leaves // parts)
+        over_rows(building.halve, parts, n_jobs, *node_arrays, leaves // parts, 1, each=1)
+        width = REGISTER_LANES * int(np.ceil(np.diff(self.starts).max() / REGISTER_LANES))
         self.leaves, boxes = np.empty((leaves, D, width)), np.empty((leaves, 2, D))
-        filled = X, self.rows, self.starts, self.leaves, boxes
-        over_rows(building.fill_leaves, leaves, n_jobs, *filled)
+        leaf_arrays = X, self.rows, self.starts, self.leaves, boxes
+        over_rows(building.fill_leaves, leaves, n_jobs, *leaf_arrays)
         self.box, self.fans = _fans(boxes)
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
-        """What the kernels walk through."""
+        """Return the arrays that the kernels search."""
         return self.rows, self.starts, self.box, self.fans, self.leaves
 
     def order(self, Q: np.ndarray, scale: float, n_jobs: int | None) -> np.ndarray:
-        """Order (q,) in which queries look at much the same leaves as those before them.
+        """Return an order (q,) in which consecutive queries search nearby leaves.
 
-        A tree that the processor's cache holds needs none.
+        A tree that fits into the processor's cache needs none.
         """
         q = Q.shape[0]
-        if q <= FEW_QUERIES or self.leaves.nbytes <= CACHED:
+        if q <= MAX_UNSORTED_QUERIES or self.leaves.nbytes <= CACHED_BYTES:
             return np.arange(q)
         homes = np.empty(q, dtype=np.int64)
         parts = (self.fans, len(self.leaves), scale, Q, homes)
@@ -81,25 +70,25 @@ class Tree:
 
 
 def share_looked_at(X: np.ndarray, Q: np.ndarray, k: int, n_jobs: int | None) -> float:
-    """Share of rows (n, D) that a tree of them looks at to find the k nearest, a mean over queries.
+    """Return the mean share of rows (n, D) that a tree must compare with a query for k neighbours.
 
-    Those of leaves that begin nearer than the k-th neighbour: no search can do with fewer.
+    These are the rows in leaves whose box is nearer than the k-th neighbour.
     """
     tree, q = Tree(X, n_jobs), Q.shape[0]
     indices, distances = np.empty((q, k), dtype=np.int64), np.empty((q, k))
-    found = (1.0, Q, 1.0, np.arange(q), indices, distances)
-    over_rows(kernels.nearest_in_tree, q, n_jobs, X, *tree.arrays, *found)
+    search_arguments = (1.0, Q, 1.0, np.arange(q), indices, distances)
+    over_rows(kernels.nearest_in_tree, q, n_jobs, X, *tree.arrays, *search_arguments)
     reach, counts = distances[:, -1].copy(), np.empty(q, dtype=np.int64)
-    walked = (tree.starts, tree.fans, len(tree.leaves), Q, reach, counts)
-    over_rows(kernels.rows_in_reach, q, n_jobs, *walked)
+    count_arguments = (tree.starts, tree.fans, len(tree.leaves), Q, reach, counts)
+    over_rows(kernels.rows_in_reach, q, n_jobs, *count_arguments)
     return float(counts.mean() / len(X))
 
 
 def _fans(boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Box (2, D) of all leaves (l, 2, D), and those of children of inner nodes (i, 2, D, FAN)."""
+    """Return the box (2, D) of all leaves (l, 2, D), and the fans (i, 2, D, FAN) of inner nodes."""
     D, fan = boxes.shape[2], kernels.FAN
     fans = [np.empty((0, 2, D, fan))]
-    while len(boxes) > 1:  # from the leaves up: what is left over is the root's
+    while len(boxes) > 1:  # from the leaves up; the root gets the remaining children
         children = boxes.reshape(-(-len(boxes) // fan), -1, 2, D)
         part = np.zeros((len(children), fan, 2, D))
         part[:, -children.shape[1] :] = children
@@ -109,12 +98,12 @@ def _fans(boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Products:
-    """Distances by matrix products, through scikit-learn: best for images and the like."""
+    """Brute-force search by matrix products (scikit-learn), for data of high dimension."""
 
     def __init__(self, X: Points, n_jobs: int | None = None) -> None:
         from sklearn.neighbors import NearestNeighbors
 
-        # |x|^2 - 2xy + |y|^2 cancels less near the origin; sparse rows stay where they are.
+        # |x|^2 - 2xy + |y|^2 loses fewer digits near the origin; sparse rows are not centred.
         self.center = None if sparse.issparse(X) else X.mean(axis=0)
         centered = self._centered(X)
         self.search = NearestNeighbors(algorithm="brute").fit(centered)
@@ -122,11 +111,11 @@ class Products:
         self.rounding = (X.shape[1] + 8) * 2.0**-50
 
     def query(self, Q: Points, k: int, n_jobs: int | None) -> np.ndarray:
-        """Rows (q, k), on all cores as scikit-learn does."""
+        """Return rows (q, k) that are approximately the nearest, on all cores."""
         return self.search.kneighbors(self._centered(Q), k, return_distance=False)
 
     def square_error(self, Q: Points, distances: np.ndarray) -> np.ndarray:
-        """Bound (q,), relative to the squares of the coordinates, which cancel."""
+        """Return a bound (q,) of the rounding error in the squares of such distances (q,)."""
         size = row_norms(self._centered(Q)) + self.reach
         return self.rounding * (size**2 + distances * (1 + size))
 

@@ -1,4 +1,4 @@
-"""Parts of neighbourhoods: the nearest of each, the first of a batch, all but the row itself."""
+"""Truncated neighbourhoods: the nearest of each, the first of a batch, without the row itself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from outsample.records import Neighbors
 
 
 def first_columns(near: Neighbors, k: int) -> Neighbors:
-    """Return the k nearest of neighbourhoods that all have one size."""
+    """Return the k nearest of neighbourhoods of equal size."""
     q = len(near.inside)
     indices = near.indices.reshape(q, -1)[:, :k]
     distances = near.distances.reshape(q, -1)[:, :k]
@@ -36,18 +36,18 @@ def first_counts(near: Neighbors, counts: np.ndarray) -> Neighbors:
 
 
 def without_self(near: Neighbors, rows: np.ndarray) -> Neighbors:
-    """Take each training row out of its own neighbourhood.
+    """Return neighbourhoods of training rows without the row itself.
 
-    A row crowded out of it by others that coincide with it gives up its last neighbour instead,
-    so that every neighbourhood loses one.
+    If duplicates displaced the row from its own neighbourhood, the last neighbour is removed
+    instead, so that every neighbourhood loses one.
     """
     counts = np.diff(near.indptr)
-    own = near.indices == np.repeat(rows, counts)
-    found = np.add.reduceat(own, near.indptr[:-1]) > 0
-    own[near.indptr[1:][~found] - 1] = True
+    is_removed = near.indices == np.repeat(rows, counts)
+    has_self = np.add.reduceat(is_removed, near.indptr[:-1]) > 0
+    is_removed[near.indptr[1:][~has_self] - 1] = True
     return Neighbors(
         np.concatenate([[0], np.cumsum(counts - 1)]),
-        near.indices[~own],
-        near.distances[~own],
+        near.indices[~is_removed],
+        near.distances[~is_removed],
         np.maximum(near.inside - 1, 0),
     )

@@ -1,4 +1,4 @@
-"""Local PCA: the directions and the dimension of the map around a point."""
+"""Local PCA: directions and dimension of the map around a point."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from outsample._parallel import over_rows
 from outsample.points import Points
 from outsample.records import Frames, Neighbors
 
-# Share of the local variance that the tangent directions have to explain.
-EXPLAINED = 0.95
+# Share of the local variance that the tangent directions explain.
+EXPLAINED_VARIANCE = 0.95
 
 
 def image_frames(
     Y: np.ndarray, near: Neighbors, lengths: np.ndarray, n_jobs: int | None = None
 ) -> Frames:
-    """Principal directions of the images of q neighbourhoods (Eq. 4.4, centred).
+    """Return the principal directions of the images of q neighbourhoods (Eq. 4.4, centred).
 
     With ``Z`` the images minus their mean and eps1 the neighbourhood's length, the eigenvectors
     and root eigenvalues of ``(1 / eps1^2) (1 / k) Z'Z``.
@@ -28,18 +28,18 @@ def image_frames(
     """
     q, d = len(lengths), Y.shape[1]
     frames = Frames(np.empty((q, d, d)), np.empty((q, d)))
-    few = np.diff(near.indptr) < d
-    for kernel, some in ((kernels.image_frames, ~few), (kernels.wide_frames, few)):
-        if some.any():
+    is_wide = np.diff(near.indptr) < d
+    for kernel, is_used in ((kernels.image_frames, ~is_wide), (kernels.wide_frames, is_wide)):
+        if is_used.any():
             over_rows(kernel, q, n_jobs, Y, near.indptr, near.indices, lengths, *frames)
     return frames
 
 
 def tangent_dimension(spread: np.ndarray) -> int:
-    """Dimension of the image manifold: how many directions explain most of the local variance.
+    """Return the dimension of the image manifold, from root eigenvalues (q, d), largest first.
 
-    The median over the neighbourhoods of the least number of directions that explain 95 % of the
-    variance, by their root eigenvalues (q, d), widest first.
+    It is the median over the neighbourhoods of the smallest number of directions that explain 95 %
+    of the variance.
 
     >>> tangent_dimension(np.array([[1.0, 0.9, 0.01], [0.8, 0.7, 0.02], [1.0, 0.0, 0.0]]))
     2
@@ -50,12 +50,12 @@ def tangent_dimension(spread: np.ndarray) -> int:
         return 1
     variance = (spread[informative] / largest[informative]) ** 2
     explained = np.cumsum(variance, axis=1) / variance.sum(axis=1, keepdims=True)
-    needed = 1 + (explained < EXPLAINED).sum(axis=1)
+    needed = 1 + (explained < EXPLAINED_VARIANCE).sum(axis=1)
     return int(np.median(needed))
 
 
 def ambient_dimension(X: Points, near: Neighbors) -> int:
-    """Dimension of the manifold: `tangent_dimension` of neighbourhoods, all of one size, in X."""
+    """Return the `tangent_dimension` of neighbourhoods of equal size in X."""
     q = len(near.inside)
     if sparse.issparse(X):
         spread = [_spread(X[rows]) for rows in near.indices.reshape(q, -1)]
@@ -68,8 +68,8 @@ def ambient_dimension(X: Points, near: Neighbors) -> int:
 
 
 def _spread(rows: Points) -> np.ndarray:
-    """Root eigenvalues of a sparse neighbourhood, from its inner products."""
-    rows.data /= abs(rows).max() or 1.0  # the inverse may be beyond a double
+    """Return the root eigenvalues of a sparse neighbourhood, from its inner products."""
+    rows.data /= abs(rows).max() or 1.0  # the inverse may overflow
     products = (rows @ rows.T).toarray()
     products -= products.mean(axis=0)
     products -= products.mean(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""What a placement looks at: the neighbourhoods of queries, or of training rows held out."""
+"""Neighbourhoods of queries, or of training rows held out, that placements are computed from."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from outsample.neighbors.ties import tied_sizes, with_ties
 from outsample.points import Points
 from outsample.records import Neighbors
 
-CHUNK_ROWS = 4096
-# Neighbours held at once, and queries whose balls tell how many rows that is.
-CHUNK_NEIGHBORS = 2**20
-COUNTED_BALLS = 16
+QUERY_CHUNK_ROWS = 4096
+# Neighbours per chunk, and sampled queries whose ball sizes determine its number of rows.
+MAX_CHUNK_NEIGHBORS = 2**20
+SAMPLED_BALLS = 16
 
 
 @dataclass(eq=False)
 class Neighborhoods:
     """Neighbourhoods of a batch of points.
 
-    ``near`` are the neighbours whose images count, ``reach`` (q,) is where the next one begins:
-    the distance at which a taper ends. ``wide`` holds as many nearest as were asked for beside;
-    ``few`` has these in fewer columns, where that pays.
+    ``near`` are the neighbours whose images count; ``reach`` (q,) is the distance of the next
+    neighbour, at which a taper ends. ``wide`` holds the nearest neighbours of the wider search;
+    ``few`` holds them in fewer columns, if that is faster.
     """
 
     near: Neighbors
@@ -46,9 +46,9 @@ class Neighborhoods:
 
     @cached_property
     def framed(self) -> tuple[Neighbors, np.ndarray]:
-        """Neighbours whose images give the covariance of Eq. 4.4, and its eps1 (q,).
+        """Return the neighbours whose images give the covariance of Eq. 4.4, and its eps1 (q,).
 
-        With a tangent radius they are searched when first asked for: most weightings never do.
+        With a tangent radius they are searched at first use: most weightings do not need them.
         """
         framed, radius = self.near, self.search.radius
         if self.search.tangent_radius is not None:
@@ -57,9 +57,10 @@ class Neighborhoods:
         return framed, np.maximum(framed.distances[framed.indptr[1:] - 1], radius or 0.0)
 
     def closest(self, k: int) -> Neighbors:
-        """Return the k nearest and those as far as the last, whatever number places the points.
+        """Return the k nearest neighbours and their ties, whatever number places the points.
 
-        Of a search that found more than k, or all. Of balls, which may hold no other tie, one more.
+        The wider search must have more than k neighbours, or all. Balls may not contain all ties,
+        so at most one is added.
         """
         if self.search.radius is None:
             return with_ties(self.search.index, self.Q, self.wide, k, self.held_out)[0]
@@ -68,11 +69,11 @@ class Neighborhoods:
 
 @dataclass(frozen=True)
 class Search:
-    """How neighbourhoods are made.
+    """Parameters of neighbourhoods.
 
     ``radius`` is eps of Eq. 4.1 (None for a number of neighbours), ``tangent_radius`` eps1 of
     Eq. 4.4 (None for the neighbours themselves); a tangent ball with fewer than ``least_framed``
-    training points takes so many nearest ones.
+    training points is replaced by that many nearest points.
     """
 
     index: NeighborIndex
@@ -83,9 +84,10 @@ class Search:
     def around(
         self, Q: Points, k: int, held_out: np.ndarray | None = None, at_least: int = 0
     ) -> Neighborhoods:
-        """Neighbourhoods of k points, or of the ball if it holds more, and ``at_least`` nearest.
+        """Return neighbourhoods of k points, or of the ball if it holds more.
 
-        Queries that are the training rows ``held_out`` do not see themselves. One search.
+        The wider search has the ``at_least`` nearest points. Queries that are the training rows
+        ``held_out`` are not their own neighbours. There is one search.
         """
         if self.radius is None:
             wide = self.nearest(Q, max(k + 1, at_least), held_out)
@@ -101,24 +103,24 @@ class Search:
         return Neighborhoods(near, reach, wide, self, Q, held_out)
 
     def rows_at_once(self, Q: Points) -> int:
-        """How many queries make so many neighbours that memory stays bounded.
+        """Return the number of queries per chunk that bounds the memory of their neighbours.
 
-        A ball may hold every training point; a few queries tell how many it does.
+        A ball may contain every training point; the ball sizes of a sample of queries are counted.
         """
         if self.radius is None or not Q.shape[0]:
             return max(Q.shape[0], 1)
-        some = np.linspace(0, Q.shape[0] - 1, min(Q.shape[0], COUNTED_BALLS)).astype(int)
-        largest = int(self.index.ball_sizes(Q[some], self.radius).max())
-        return max(1, CHUNK_NEIGHBORS // max(largest, 1))
+        sample = np.linspace(0, Q.shape[0] - 1, min(Q.shape[0], SAMPLED_BALLS)).astype(int)
+        largest = int(self.index.ball_sizes(Q[sample], self.radius).max())
+        return max(1, MAX_CHUNK_NEIGHBORS // max(largest, 1))
 
     def batches(self, Q: Points) -> Iterator[Points]:
-        """Yield queries in pieces that bound the memory of a call."""
-        size = min(CHUNK_ROWS, self.rows_at_once(Q))
-        for at in range(0, Q.shape[0], size):
-            yield Q[at : at + size]
+        """Yield queries in chunks that bound the memory of a call."""
+        size = min(QUERY_CHUNK_ROWS, self.rows_at_once(Q))
+        for start in range(0, Q.shape[0], size):
+            yield Q[start : start + size]
 
     def nearest(self, Q: Points, k: int, held_out: np.ndarray | None = None) -> Neighbors:
-        """Return the k nearest, or all there are, from which `narrowed` makes smaller ones."""
+        """Return the k nearest training rows, or all, as input of `narrowed`."""
         n = self.index.X.shape[0]
         if held_out is None:
             return self.index.nearest(Q, min(k, n))
@@ -127,9 +129,9 @@ class Search:
     def narrowed(
         self, Q: Points, wide: Neighbors, k: int, held_out: np.ndarray | None = None
     ) -> Neighborhoods:
-        """Cut the k nearest, and those as far as the last, out of a wider search.
+        """Return the k nearest neighbours and their ties from a wider search.
 
-        So many placers share one search; only queries with ties beyond it are searched again.
+        So several placers share one search; only queries with ties beyond it are searched again.
         """
         near, reach = with_ties(self.index, Q, wide, k, held_out)
         return Neighborhoods(near, reach, wide, self, Q, held_out)
@@ -137,7 +139,7 @@ class Search:
     def ball(
         self, Q: Points, radius: float, at_least: int, held_out: np.ndarray | None
     ) -> Neighbors:
-        """Training rows within the radius, no fewer than so many."""
+        """Return the training rows within the radius, or the ``at_least`` nearest rows."""
         n = self.index.X.shape[0]
         if held_out is None:
             return self.index.ball(Q, radius, min(at_least, n))

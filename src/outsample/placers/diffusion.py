@@ -88,7 +88,7 @@ class Diffusion(OverAll):
         lower = kernel_factor(kernel.conjugate, self.ridge)
         lift = cho_solve((lower, True), roots * f, check_finite=False) / roots - f
         leverage = inverse_diagonal(lower, sample)[:, None] - 1
-        expanded = f[sample] - lift[sample] / np.maximum(leverage, spectral.LEAST_LEVERAGE)
+        expanded = f[sample] - lift[sample] / np.maximum(leverage, spectral.MIN_LEVERAGE)
         means, trust = _others(kernel, f, sample)
         residuals = f[sample] - means - trust * (expanded - means)
         return FittedDiffusion(

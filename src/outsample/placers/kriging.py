@@ -128,8 +128,8 @@ class FittedKriging:
         coordinates = np.empty((q, self.Y.shape[1]))
         over_rows(
             kernels.solve_correlated, q, self.n_jobs, kernel_rows(self.X), kernel_rows(Q), self.Y,
-            found.indptr, found.indices, found.distances, local_units(found), weights.sigma, kept,
-            KINDS[self.settings.covariance], float(self.settings.length),
+            found.indptr, found.indices, found.distances, local_units(found), weights.deviations,
+            kept, KINDS[self.settings.covariance], float(self.settings.length),
             float(self.settings.nugget), placer.order, min(placer.tangent_dim, self.X.shape[1]),
             coordinates,
         )  # fmt: skip

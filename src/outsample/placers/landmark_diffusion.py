@@ -101,10 +101,11 @@ class DiffusionBasis(NamedTuple):
         np.minimum(apart, 1e150, out=apart)
         nearest = apart.min(axis=1, keepdims=True)
         exponents = (apart - nearest) * (apart + nearest)
-        np.minimum(exponents, kernels.BEYOND**2, out=exponents)
+        np.minimum(exponents, kernels.ZERO_BEYOND**2, out=exponents)
         shares = np.exp(-exponents) * self.kernel.weights
         total = shares.sum(axis=1, keepdims=True)
-        density, trust = total * np.exp(-(np.minimum(nearest, kernels.BEYOND) ** 2)), total.copy()
+        density = total * np.exp(-(np.minimum(nearest, kernels.ZERO_BEYOND) ** 2))
+        trust = total.copy()
         kernels.trusts(density.ravel(), trust)
         shares /= total
         return shares, trust

@@ -57,7 +57,7 @@ def mean(Y: np.ndarray, near: Neighbors, weights: Weights, n_jobs: int | None = 
     coordinates = np.empty((len(near.inside), Y.shape[1]))
     kernel = kernels.solve_per_point if weights.per_point else kernels.solve_shared
     over_rows(
-        kernel, len(coordinates), n_jobs, Y, near.indptr, near.indices, weights.sigma,
+        kernel, len(coordinates), n_jobs, Y, near.indptr, near.indices, weights.deviations,
         weights.axes, coordinates,
     )  # fmt: skip
     return coordinates
@@ -76,4 +76,4 @@ def median(
 
 
 def _blocks(weights: Weights) -> tuple[np.ndarray, np.ndarray, bool]:
-    return weights.sigma, weights.axes, weights.per_point
+    return weights.deviations, weights.axes, weights.per_point

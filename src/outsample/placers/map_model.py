@@ -83,7 +83,7 @@ class MapModel(NamedTuple):
         near, weights, coordinates = solved
         given = given or near
         closest = given.closest(SIZES[-1])
-        return self.judge.judge(
+        return self.judge.assess(
             X, near.near, given.near, closest, weights, coordinates, dtype, self.n_jobs
         )
 

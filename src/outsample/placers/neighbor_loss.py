@@ -146,7 +146,7 @@ class FittedNeighborLoss:
         coordinates = np.empty((q, self.Y.shape[1]))
         over_rows(
             kernels.solve_neighbor_loss, q, self.n_jobs, self.Z, self.Y, found.indptr,
-            found.indices, found.distances, weights.sigma, own, self.crowd,
+            found.indices, found.distances, weights.deviations, own, self.crowd,
             float(self.placer.perplexity), push, self.unit, *_grid(self.field), coordinates,
         )  # fmt: skip
         return coordinates

@@ -143,7 +143,7 @@ class Problem:
     @cached_property
     def _kept_distances(self) -> np.ndarray | None:
         """Distances (n, n) of points with many columns, found once."""
-        wide = isinstance(self.X, np.ndarray) and self.X.shape[1] >= affinity.MANY_COLUMNS
+        wide = isinstance(self.X, np.ndarray) and self.X.shape[1] >= affinity.PRODUCT_COLUMNS
         if not wide or self.n > KEPT_ROWS:
             return None
         return affinity.distances(self.X, n_jobs=self.n_jobs)

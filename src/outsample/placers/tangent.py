@@ -127,12 +127,12 @@ class FittedSplitTangent(LeastSquares):
     def weights(self, near: Neighborhoods) -> Weights:
         """Weights of the neighbours."""
         found, frames = near.near, image_frames(self.Y, *near.framed, self.n_jobs)
-        sigma, exponent = empty_weights(found, frames.spread.shape[1])
+        deviations, exponent = empty_weights(found, frames.spread.shape[1])
         over_rows(
-            kernels.split_sigma, len(exponent), self.n_jobs, found.indptr, found.distances,
-            self.tangent_dim, self.curvature, sigma, exponent,
+            kernels.split_deviations, len(exponent), self.n_jobs, found.indptr, found.distances,
+            self.tangent_dim, self.curvature, deviations, exponent,
         )  # fmt: skip
-        return Weights(sigma, exponent, frames.axes, False)
+        return Weights(deviations, exponent, frames.axes, False)
 
     def arrays(self) -> Arrays:
         """Return the paper's c."""
@@ -143,9 +143,9 @@ def _tangent_weights(
     near: Neighborhoods, frames: Frames, per_point: bool, curvature: float, n_jobs: int | None
 ) -> Weights:
     found = near.near
-    sigma, exponent = empty_weights(found, frames.spread.shape[1])
+    deviations, exponent = empty_weights(found, frames.spread.shape[1])
     over_rows(
-        kernels.tangent_sigma, len(exponent), n_jobs, found.indptr, found.indices,
-        found.distances, frames.spread, per_point, curvature, sigma, exponent,
+        kernels.tangent_deviations, len(exponent), n_jobs, found.indptr, found.indices,
+        found.distances, frames.spread, per_point, curvature, deviations, exponent,
     )  # fmt: skip
-    return Weights(sigma, exponent, frames.axes, per_point)
+    return Weights(deviations, exponent, frames.axes, per_point)

@@ -195,8 +195,8 @@ class FittedTwoLevels:
         values += self._kriging(self.X, self.residuals).solve(self.placer, Q, near, weights)
         coordinates = (self.center + values) / self.scale
         over_rows(
-            kernels.place_known, q, self.n_jobs, self.Y, found.indptr, found.indices,
-            weights.sigma, coordinates,
+            kernels.place_coincident, q, self.n_jobs, self.Y, found.indptr, found.indices,
+            weights.deviations, coordinates,
         )  # fmt: skip
         return coordinates
 

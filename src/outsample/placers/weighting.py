@@ -132,12 +132,12 @@ class FittedGaussian(LeastSquares):
     def weights(self, near: Neighborhoods) -> Weights:
         """Weights of the neighbours."""
         found = near.near
-        sigma, exponent = empty_weights(found, 1)
+        deviations, exponent = empty_weights(found, 1)
         over_rows(
-            kernels.gaussian_sigma, len(exponent), self.n_jobs, found.indptr, found.distances,
-            self.length, sigma, exponent,
+            kernels.gaussian_deviations, len(exponent), self.n_jobs, found.indptr, found.distances,
+            self.length, deviations, exponent,
         )  # fmt: skip
-        return Weights(sigma, exponent, NO_AXES, False)
+        return Weights(deviations, exponent, NO_AXES, False)
 
     def arrays(self) -> Arrays:
         """Return the length."""
@@ -193,9 +193,9 @@ def isotropic_weights(
     near: Neighbors, deviations: np.ndarray, power: float = 1.0, n_jobs: int | None = None
 ) -> Weights:
     """``w_j = s_j^(-2 power) I`` from deviations s (m,); 0 coincides with the query."""
-    sigma, exponent = empty_weights(near, 1)
+    relative, exponent = empty_weights(near, 1)
     over_rows(
-        kernels.isotropic_sigma, len(exponent), n_jobs, near.indptr, deviations, power, sigma,
-        exponent,
+        kernels.isotropic_deviations, len(exponent), n_jobs, near.indptr, deviations, power,
+        relative, exponent,
     )  # fmt: skip
-    return Weights(sigma, exponent, NO_AXES, False)
+    return Weights(relative, exponent, NO_AXES, False)

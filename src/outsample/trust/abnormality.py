@@ -1,19 +1,20 @@
-"""One number for how strange a point is, from lengths in its ambient neighbourhood.
+"""Abnormality score of a point, from lengths in its ambient neighbourhood.
 
-They are how far the nearest training points are, and how far the point is from the soft planes that
-10, 20 and 40 neighbours span. Their mean logarithm is compared with those of training points in two
-ways. Plainly: less a part of the logarithm of the point's width, its distance from the 40th
-neighbour. Relatively: less the mean logarithm of the widths of its ten nearest neighbours, which
-tells a point beside a dense group. Each is put in units of how far the strangest tenth of the
-training points goes, and the larger one counts, the second with a third of the weight. Widths are
-those of distinct points: where rows repeat or values are discrete they are gaps, and not 0.
+The lengths are the distance of the nearest training points, and the distances from the soft planes
+of 10, 20 and 40 neighbours. Their mean logarithm is compared with that of training points in two
+ways. The plain comparison subtracts a part of the logarithm of the point's width, its distance from
+the 40th neighbour. The relative comparison subtracts the mean logarithm of the widths of its ten
+nearest neighbours, which detects a point next to a dense group. Each is divided by the mean excess
+of the most unusual tenth of the training points, and the larger one is the score, the relative one
+with a third of the weight. Widths are those of distinct points, so that duplicate rows and discrete
+values do not make them 0.
 
-Beyond the most isolated training point only the nearest distance counts: the neighbours say nothing
-of a place so far away. Neighbours as far as the last one all count.
+Beyond the most isolated training point only the nearest distance counts, since neighbours carry no
+information so far away. Neighbours tied with the last one all count.
 
-The constants were chosen by the areas under ROC curves on the 20 outlier sets of the benchmark, the
-digits, and sets made from these or made up, once for all; a user's data need no labels. The guide
-says what that does to the figures.
+The constants were chosen once, by areas under ROC curves on the 20 outlier sets of the benchmark,
+the digits, and synthetic sets; a user's data need no labels. The guide reports the effect on the
+figures.
 """
 
 from __future__ import annotations
@@ -31,27 +32,25 @@ from outsample.points import Points, largest_entry
 from outsample.records import Neighbors
 from outsample.trust import planes
 
-# Neighbours whose mean distance counts.
-NEAREST = 2
-# Neighbours that span the soft planes, and the ridge of each.
-SIZES = (10, 20, 40)
-RIDGES = (0.1, 0.03, 0.01)
-# Neighbours whose widths a point is compared with, and the weight of its own.
-LOCAL = 10
-OWN_SHARE = 0.3
-# Share of training points that tell the unit of a comparison, and the least unit: lengths that
-# differ by so little are alike. Weights of the two comparisons are 1 and 1 / 3.
-TAIL = 0.1
-LEAST_SPREAD = 0.02
-DOUBT = float(np.log(3))
-# A distance counts for no less than this share of the typical nearest one.
-FLOOR = 1e-3
-CHUNK_ROWS = 4096
+# Numbers of neighbours of the soft planes, and the ridge of each.
+PLANE_SIZES = (10, 20, 40)
+PLANE_RIDGES = (0.1, 0.03, 0.01)
+# Neighbours whose widths a point is compared with, and the weight of its own width.
+COMPARED_NEIGHBORS = 10
+OWN_WIDTH_WEIGHT = 0.3
+# Share of training points in the tail, whose mean excess is the unit of a comparison, and the
+# smallest unit. The comparisons have weights 1 and 1 / 3.
+TAIL_SHARE = 0.1
+MIN_TAIL_SPREAD = 0.02
+RELATIVE_PENALTY = float(np.log(3))
+# Shorter distances, in units of the typical nearest one, are raised to this.
+MIN_DISTANCE = 1e-3
+SCORE_CHUNK_ROWS = 4096
 LARGEST_LOG = float(np.log(np.finfo(np.float64).max))
 
 
 class Distances(NamedTuple):
-    """What is measured around points, each (q,).
+    """Lengths measured around points, each (q,).
 
     The mean distance of the two nearest training points, the geometric mean of the distances from
     the soft planes of 10, 20 and 40 neighbours, and the distance of the 40th neighbour.
@@ -63,20 +62,20 @@ class Distances(NamedTuple):
 
 
 class Tail(NamedTuple):
-    """Where the strangest tenth of the training points begins, and how far it goes on average."""
+    """Start of the most unusual tenth of the training points, and its mean excess."""
 
     start: float
     spread: float
 
 
 class TrainingScores(NamedTuple):
-    """What strangeness is measured against: the training points, each left out of the others.
+    """Leave-one-out reference values of the training points.
 
-    Their distances, counts of copies, logarithms of widths and relative distances, each (m,) for
-    distinct points, and the abnormalities (n,) of all rows; the typical and the largest nearest
-    distance; the tails of the two comparisons; median and largest of the scores before they are
-    centred. A query with no training point within ``radius`` scores above ``full_ball``, which no
-    other query can exceed.
+    ``distances``, ``counts`` of duplicates, logarithms of ``widths`` and ``relative_distance`` are
+    (m,) for distinct points; ``scores`` (n,) are the abnormalities of all rows. ``unit`` is the
+    typical and ``farthest`` the largest nearest distance, ``tails`` those of the two comparisons,
+    ``middle`` and ``highest`` the median and maximum of the scores before they are centred. A query
+    without training points within ``radius`` scores above ``full_ball``, all others below.
     """
 
     distances: Distances
@@ -94,26 +93,26 @@ class TrainingScores(NamedTuple):
 
 
 def neighbors_needed(m: int) -> int:
-    """Neighbours to look at among m distinct training points, one of them left out."""
-    return min(SIZES[-1], m - 1)
+    """Return the number of neighbours used among m distinct training points, one left out."""
+    return min(PLANE_SIZES[-1], m - 1)
 
 
 def measured(
     X: Points, Q: Points, near: Neighbors, copies: np.ndarray, n_jobs: int | None
 ) -> Distances:
-    """Distances around queries with `neighbors_needed` neighbours each, and those tied with them.
+    """Return the lengths around queries with `neighbors_needed` neighbours each, ties included.
 
-    ``copies`` (q,) tells how many rows the nearest point stands for.
+    ``copies`` (q,) is the number of duplicate rows of the nearest point.
     """
-    # Of this many, not of those that all rows of a batch happen to have, ties among them.
+    # Not the number of neighbours in the batch, which depends on ties.
     starts, k = near.indptr[:-1], neighbors_needed(X.shape[0])
-    sizes = np.column_stack([tied_sizes(near, min(size, k)) for size in SIZES])
-    off = planes.soft_plane_distances(X, Q, near, sizes, RIDGES, n_jobs)
+    sizes = np.column_stack([tied_sizes(near, min(size, k)) for size in PLANE_SIZES])
+    plane_distances = planes.soft_plane_distances(X, Q, near, sizes, PLANE_RIDGES, n_jobs)
     with np.errstate(divide="ignore"):  # on a plane: the logarithm is minus infinity, the mean 0
-        off = np.exp(np.log(off).mean(axis=1))
+        plane_distances = np.exp(np.log(plane_distances).mean(axis=1))
     first = near.distances[starts]
     second = np.where(copies > 1, first, near.distances[starts + min(1, k - 1)])
-    return Distances((first + second) / 2, off, near.distances[starts + k - 1])
+    return Distances((first + second) / 2, plane_distances, near.distances[starts + k - 1])
 
 
 def training_scores(
@@ -122,84 +121,88 @@ def training_scores(
     radius: float | None = None,
     n_jobs: int | None = None,
 ) -> TrainingScores:
-    """Measure each of at least two distinct training points against the others.
+    """Return the reference values of at least two distinct training points.
 
-    A row with copies sees these; what it measures counts as often as there are such rows.
+    Each point is compared with the others. A row with duplicates has them as neighbours, and
+    counts as often as it occurs.
     """
     m, counts = index.X.shape[0], distinct.counts
     k = neighbors_needed(m)
-    parts, local_of, nearest = [], [], np.empty(m)
-    for at in range(0, m, CHUNK_ROWS):
-        rows = np.arange(at, min(at + CHUNK_ROWS, m))
-        alone = np.where(counts[rows] == 1, rows, -1)
-        wide = without_self(index.nearest(index.X[rows], min(k + 2, m)), alone)
-        near, _ = with_ties(index, index.X[rows], wide, k, alone)
+    distance_chunks, neighbor_chunks, nearest = [], [], np.empty(m)
+    for start in range(0, m, SCORE_CHUNK_ROWS):
+        rows = np.arange(start, min(start + SCORE_CHUNK_ROWS, m))
+        held_out = np.where(counts[rows] == 1, rows, -1)
+        wide = without_self(index.nearest(index.X[rows], min(k + 2, m)), held_out)
+        near, _ = with_ties(index, index.X[rows], wide, k, held_out)
         first = near.indices[near.indptr[:-1]]
         copies = counts[first] - (first == rows)
-        parts.append(measured(index.X, index.X[rows], near, copies, n_jobs))
-        local_of.append(near)
+        distance_chunks.append(measured(index.X, index.X[rows], near, copies, n_jobs))
+        neighbor_chunks.append(near)
         nearest[rows] = near.distances[near.indptr[:-1]]
-    distances = Distances(*(np.concatenate(field) for field in zip(*parts, strict=True)))
-    apart = np.repeat(distances.nearest_distance, counts)
-    positive = apart[apart > 0]
-    # Points that all coincide have no length of their own; any other is far away then.
+    distances = Distances(*(np.concatenate(field) for field in zip(*distance_chunks, strict=True)))
+    nearest_distances = np.repeat(distances.nearest_distance, counts)
+    positive = nearest_distances[nearest_distances > 0]
+    # If all points coincide, every other point is far away.
     unit = float(np.median(positive)) if len(positive) else largest_entry(index.X) * 1e-9 or 1.0
     widths = _logs(distances.width, unit)
-    local = np.concatenate([_local_mean(widths, near) for near in local_of])
-    compared = _compared(distances, unit, local)
-    tails = _tail(np.repeat(compared[0], counts)), _tail(np.repeat(compared[1], counts))
-    raw = _weighed(compared, tails).max(axis=0)
+    local_widths = np.concatenate([_local_mean(widths, near) for near in neighbor_chunks])
+    comparisons = _comparisons(distances, unit, local_widths)
+    tails = _tail(np.repeat(comparisons[0], counts)), _tail(np.repeat(comparisons[1], counts))
+    raw = _weighted(comparisons, tails).max(axis=0)
     middle, highest = float(np.median(np.repeat(raw, counts))), float(raw.max())
-    farthest = max(float(apart.max()), FLOOR * unit) or unit  # a part of the smallest double is 0
+    # The product may underflow to 0.
+    farthest = max(float(nearest_distances.max()), MIN_DISTANCE * unit) or unit
     ball = np.inf if radius is None else radius
     reach = _diameter(index.X) + (radius or 0.0)
-    full_ball = highest + 1.0 + float(np.log(max(float(_times(reach, farthest)), 1.0)))
-    known = TrainingScores(
-        distances, counts, widths, _exp(compared[1]), raw, unit, farthest, tails, middle,
-        highest, ball, full_ball,
+    full_ball = highest + 1.0 + float(np.log(max(float(_in_units(reach, farthest)), 1.0)))
+    training = TrainingScores(
+        distances=distances, counts=counts, widths=widths,
+        relative_distance=_exp(comparisons[1]), scores=raw, unit=unit, farthest=farthest,
+        tails=tails, middle=middle, highest=highest, radius=ball, full_ball=full_ball,
     )  # fmt: skip
-    return known._replace(scores=np.repeat(_score(known, distances, raw, nearest), counts))
+    return training._replace(scores=np.repeat(_score(training, distances, raw, nearest), counts))
 
 
 def _tail(values: np.ndarray) -> Tail:
-    """Upper tenth of the values (n,): its least value, and the mean excess over that.
+    """Return the start of the upper tenth of the values (n,), and the mean excess over it.
 
-    If the tail is exponential, a value one unit higher is e times rarer; of logarithms of lengths
-    the mean excess is Hill's estimate.
+    If the tail is exponential, a value one unit higher is e times rarer; for logarithms of lengths
+    the mean excess is Hill's estimator.
 
     References
     ----------
     B. M. Hill, "A simple general approach to inference about the tail of a distribution", Ann.
     Stat. 3 (1975).
     """
-    start = float(np.quantile(values, 1 - TAIL))
-    excess = float(np.maximum(values - start, 0.0).mean()) / TAIL
-    return Tail(start, max(excess, LEAST_SPREAD))
+    start = float(np.quantile(values, 1 - TAIL_SHARE))
+    excess = float(np.maximum(values - start, 0.0).mean()) / TAIL_SHARE
+    return Tail(start, max(excess, MIN_TAIL_SPREAD))
 
 
-def _compared(
-    distances: Distances, unit: float, local: np.ndarray
+def _comparisons(
+    distances: Distances, unit: float, local_widths: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean logarithms (q,) of both distances, less a part of the own width; less the local one."""
-    near, off, width = (_logs(lengths, unit) for lengths in distances)
-    mean = (near + off) / 2
-    return mean - OWN_SHARE * width, mean - local
+    """Return the plain and the relative comparison (q,) of the mean logarithm of both distances."""
+    near_logs, plane_logs, width_logs = (_logs(lengths, unit) for lengths in distances)
+    mean = (near_logs + plane_logs) / 2
+    return mean - OWN_WIDTH_WEIGHT * width_logs, mean - local_widths
 
 
-def _weighed(compared: tuple[np.ndarray, np.ndarray], tails: tuple[Tail, Tail]) -> np.ndarray:
-    """Two comparisons (2, q) in units of their tails; the larger one counts.
+def _weighted(comparisons: tuple[np.ndarray, np.ndarray], tails: tuple[Tail, Tail]) -> np.ndarray:
+    """Return both comparisons (2, q) in units of their tails; their maximum is the score.
 
-    It tells the smallest p-value of two tests with weights 1 and 1 / 3, if tails are exponential.
+    If the tails are exponential, the maximum corresponds to the smallest p-value of two tests with
+    weights 1 and 1 / 3.
     """
     plain, relative = (
-        (values - tail.start) / tail.spread for values, tail in zip(compared, tails, strict=True)
+        (values - tail.start) / tail.spread for values, tail in zip(comparisons, tails, strict=True)
     )
-    return np.stack([plain, relative - DOUBT])
+    return np.stack([plain, relative - RELATIVE_PENALTY])
 
 
 def _local_mean(logs: np.ndarray, near: Neighbors) -> np.ndarray:
-    """Mean (q,) of what the ten nearest neighbours have, and those tied with them."""
-    starts, k = near.indptr[:-1], min(LOCAL, neighbors_needed(len(logs)))
+    """Return the mean (q,) of ``logs`` over the ten nearest neighbours, ties included."""
+    starts, k = near.indptr[:-1], min(COMPARED_NEIGHBORS, neighbors_needed(len(logs)))
     sizes = tied_sizes(near, k)
     means = logs[near.indices[starts[:, None] + np.arange(k)]].mean(axis=1)
     for i in np.flatnonzero(sizes > k):
@@ -208,65 +211,66 @@ def _local_mean(logs: np.ndarray, near: Neighbors) -> np.ndarray:
 
 
 def _diameter(X: Points) -> float:
-    """Length that no distance of two training points exceeds."""
+    """Return an upper bound of the distance of two training points."""
     around = X if sparse.issparse(X) else X - X.mean(axis=0)
     return 2 * largest_entry(around) * float(np.sqrt(X.shape[1]))
 
 
 def _logs(lengths: np.ndarray, unit: float) -> np.ndarray:
-    """Logarithms (q,) of lengths in units of the typical nearest distance."""
-    return np.log(np.maximum(_times(lengths, unit), FLOOR))
+    """Return logarithms (q,) of lengths in units of the typical nearest distance."""
+    return np.log(np.maximum(_in_units(lengths, unit), MIN_DISTANCE))
 
 
 def _exp(logs: np.ndarray) -> np.ndarray:
-    """Exponentials (q,), the largest double for anything beyond it."""
+    """Return exponentials (q,); the largest double instead of infinity."""
     return np.exp(np.minimum(logs, LARGEST_LOG))
 
 
-def _times(apart: Any, unit: float) -> Any:
-    """How many units distances are; the largest double stands for anything beyond it."""
+def _in_units(distances: Any, unit: float) -> Any:
+    """Return distances in the unit; the largest double instead of infinity."""
     with np.errstate(over="ignore"):
-        return np.minimum(apart / unit, np.finfo(np.float64).max)
+        return np.minimum(distances / unit, np.finfo(np.float64).max)
 
 
-def log_widths(known: TrainingScores, distances: Distances) -> np.ndarray:
-    """Logarithms (q,) of widths, in the unit of ``known.widths``."""
-    return _logs(distances.width, known.unit)
+def log_widths(training: TrainingScores, distances: Distances) -> np.ndarray:
+    """Return logarithms (q,) of widths, in the unit of ``training.widths``."""
+    return _logs(distances.width, training.unit)
 
 
 def relative_distances(
-    known: TrainingScores, distances: Distances, near: Neighbors
+    training: TrainingScores, distances: Distances, near: Neighbors
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Geometric means (q,) of both distances over the widths of the ten nearest neighbours.
+    """Return geometric means (q,) of both distances over the widths of the nearest neighbours.
 
-    And whether it is they that make the score.
+    The second array (q,) is true where the relative comparison determines the score.
     """
-    compared = _compared(distances, known.unit, _local_mean(known.widths, near))
-    plain, relative = _weighed(compared, known.tails)
-    inside = near.distances[near.indptr[:-1]] <= known.radius
-    inside &= _times(distances.nearest_distance, known.farthest) <= 1.0
-    return _exp(compared[1]), (relative > plain) & inside
+    comparisons = _comparisons(distances, training.unit, _local_mean(training.widths, near))
+    plain, relative = _weighted(comparisons, training.tails)
+    inside = near.distances[near.indptr[:-1]] <= training.radius
+    inside &= _in_units(distances.nearest_distance, training.farthest) <= 1.0
+    return _exp(comparisons[1]), (relative > plain) & inside
 
 
-def abnormality(known: TrainingScores, distances: Distances, near: Neighbors) -> np.ndarray:
-    """How strange queries are (q,); 0 is typical.
+def abnormality(training: TrainingScores, distances: Distances, near: Neighbors) -> np.ndarray:
+    """Return the abnormality scores of queries (q,); 0 is typical.
 
-    With C the stranger of the two comparisons, and C* the largest of a training point: C up to C*,
-    a value below C* + 1 beyond it, ``C* + 1 + log(nearest / farthest)`` for a query more isolated
-    than any training point, and more than all these for one with an empty ball.
+    With C the larger of the two comparisons and C* its maximum over the training points, the score
+    is C up to C*, a value below C* + 1 beyond it, ``C* + 1 + log(nearest / farthest)`` for a query
+    more isolated than any training point, and larger than all these for a query with an empty
+    ball.
     """
     nearest = near.distances[near.indptr[:-1]]
-    compared = _compared(distances, known.unit, _local_mean(known.widths, near))
-    return _score(known, distances, _weighed(compared, known.tails).max(axis=0), nearest)
+    comparisons = _comparisons(distances, training.unit, _local_mean(training.widths, near))
+    return _score(training, distances, _weighted(comparisons, training.tails).max(axis=0), nearest)
 
 
 def _score(
-    known: TrainingScores, distances: Distances, raw: np.ndarray, nearest: np.ndarray
+    training: TrainingScores, distances: Distances, raw: np.ndarray, nearest: np.ndarray
 ) -> np.ndarray:
-    beyond = np.maximum(raw - known.highest, 0.0)
-    raw = np.where(beyond > 0, known.highest + beyond / (1.0 + beyond), raw)
-    times = _times(distances.nearest_distance, known.farthest)
-    far = known.highest + 1.0 + np.log(np.maximum(times, 1.0))
-    score = np.where(times > 1.0, far, raw)
-    empty = known.full_ball + np.log1p(times)
-    return np.where(nearest > known.radius, empty, score) - known.middle
+    excess = np.maximum(raw - training.highest, 0.0)
+    raw = np.where(excess > 0, training.highest + excess / (1.0 + excess), raw)
+    isolation = _in_units(distances.nearest_distance, training.farthest)
+    far_score = training.highest + 1.0 + np.log(np.maximum(isolation, 1.0))
+    score = np.where(isolation > 1.0, far_score, raw)
+    empty_score = training.full_ball + np.log1p(isolation)
+    return np.where(nearest > training.radius, empty_score, score) - training.middle

@@ -1,4 +1,4 @@
-"""Conformal p-values, thresholds, and control of false discoveries over a batch."""
+"""Conformal p-values, thresholds, and false discovery rate control over a batch."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 
 
 def p_values(scores: np.ndarray, calibration: np.ndarray) -> np.ndarray:
-    """P-values (q,) of scores by m ascending calibration scores, from 1 / (m + 1) to 1.
+    """Return p-values (q,) of scores, given m ascending calibration scores.
 
-    ``p = (1 + #{c >= s}) / (m + 1)``: the share of scores at least as strange, the new one counted
-    among them. If s and the m scores of normal points are exchangeable, ``P(p <= a) <= a`` for
-    every a.
+    ``p = (1 + #{c >= s}) / (m + 1)``: the share of scores at least as high, including the new one,
+    from 1 / (m + 1) to 1. If s and the m scores of normal points are exchangeable,
+    ``P(p <= a) <= a`` for every a.
 
     References
     ----------
@@ -27,23 +27,23 @@ def p_values(scores: np.ndarray, calibration: np.ndarray) -> np.ndarray:
 
 
 def threshold(calibration: np.ndarray, alpha: float) -> float:
-    """Score above which ``p <= alpha``, for alpha up to 0.5 and m ascending calibration scores.
+    """Return the score above which ``p <= alpha``, given m ascending calibration scores.
 
-    Infinity where m is too small for any such p-value, ``m < 1 / alpha - 1``.
+    alpha is at most 0.5. Infinity if m is too small for such a p-value, ``m < 1 / alpha - 1``.
 
     >>> threshold(np.arange(1.0, 100.0), 0.05), threshold(np.arange(3.0), 0.05)
     (95.0, inf)
     """
     m = len(calibration)
-    # Compared as `p_values` are, so that no rounding comes between the two.
+    # The same quotients as in `p_values`, so that both round alike.
     allowed = int(np.searchsorted(np.arange(1, m + 2) / (m + 1), alpha, side="right"))
     return float(calibration[m - allowed]) if allowed else np.inf
 
 
 def benjamini_hochberg(p: np.ndarray, fdr: float) -> np.ndarray:
-    """Pick out points (q,) such that the expected share of normal ones is at most ``fdr``.
+    """Return a mask (q,) of discoveries whose expected share of normal points is at most ``fdr``.
 
-    The largest r with ``p_(r) <= fdr r / q`` is taken, and all points with ``p <= p_(r)``.
+    With r the largest rank with ``p_(r) <= fdr r / q``, all points with ``p <= p_(r)``.
 
     References
     ----------

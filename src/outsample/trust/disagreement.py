@@ -1,4 +1,4 @@
-"""The paper's m(x): how far the neighbours' images disagree with a placement (Eq. 2.9)."""
+"""The paper's m(x): disagreement of the neighbours' images with a placement (Eq. 2.9)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def disagreement(
     coordinates: np.ndarray,
     n_jobs: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """``m(x)^2`` of Eq. 2.9, as ``sum e_j' w_j e_j`` (q,) and as ``sum e_j' w_j^-1 e_j`` (q,).
+    """Return ``m(x)^2`` of Eq. 2.9 as ``sum e_j' w_j e_j`` (q,) and ``sum e_j' w_j^-1 e_j`` (q,).
 
-    Finite; the largest double stands for anything beyond it.
+    Finite: the largest double instead of infinity.
     """
     residual, dispersion = np.empty(len(coordinates)), np.empty(len(coordinates))
     over_rows(
         kernels.disagreement, len(coordinates), n_jobs, Y, near.indptr, near.indices,
-        weights.sigma, weights.exponent, weights.axes, weights.per_point, coordinates, residual,
-        dispersion,
+        weights.deviations, weights.exponent, weights.axes, weights.per_point, coordinates,
+        residual, dispersion,
     )  # fmt: skip
     return residual, dispersion

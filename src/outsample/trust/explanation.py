@@ -1,4 +1,4 @@
-"""Why a point is strange, or not: its numbers beside those of the training points."""
+"""Explanations of abnormality scores: a point's values compared with the training points."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ import numpy as np
 from outsample.records import Counts, Neighbors, Reals
 from outsample.trust.conformal import p_values
 
-# Numbers that the abnormality is made of; of the first two the rarer is the reason, or the nearest.
+# Components of the abnormality: the less typical of the first two is the main reason, unless the
+# relative distance determines the score.
 MEASURED, RELATIVE = ("nearest_distance", "plane_distance"), "relative_distance"
 
 
 class Reason(NamedTuple):
-    """One number of a point beside those of the training points.
+    """One value of a point, compared with the training points.
 
     Attributes
     ----------
     value : float
-        The number.
+        The value.
     typical : float
-        Its median over the training points, each left out of the others.
+        Its median over the training points, leaving one out.
     p_value : float
-        Share of them with at least that value, the point counted among them.
+        Share of points with at least that value, including the point itself.
     """
 
     value: float
@@ -33,16 +34,15 @@ class Reason(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """Why a point is strange, or not.
+    """Explanation of the abnormality of a point.
 
     Attributes
     ----------
     abnormality, p_value : float
         As from the detector.
     main_reason : str
-        Name of the number that makes the abnormality: ``relative_distance`` where it is that which
-        counts, else ``nearest_distance`` or ``plane_distance``, whichever is less like those of
-        the training points.
+        Name of the value that determines the abnormality: ``relative_distance``, or the one of
+        ``nearest_distance`` and ``plane_distance`` that is less typical of the training points.
     reasons : dict of str to Reason
         ``nearest_distance`` (mean distance of the two nearest training points),
         ``plane_distance`` (distance from the soft planes of 10, 20 and 40 neighbours) and
@@ -50,9 +50,9 @@ class Explanation(NamedTuple):
         neighbours from their own 40th); with a map also ``residual`` and ``dispersion``, the two
         readings of Eq. 2.9.
     neighbors : ndarray of int
-        The nearest training rows, of the X that was fitted.
+        The nearest training rows, as row numbers of the fitted X.
     distances : ndarray of float
-        How far they are.
+        Their distances.
     """
 
     abnormality: float
@@ -67,7 +67,7 @@ class Explanation(NamedTuple):
         for name, (value, typical, p) in self.reasons.items():
             lines.append(f"  {name:<18}{value:<10.4g} typical {typical:<10.4g} p = {p:.3g}")
         pairs = zip(self.neighbors, self.distances, strict=True)
-        lines.append("  nearest: " + ", ".join(f"row {row} at {apart:.4g}" for row, apart in pairs))
+        lines.append("  nearest: " + ", ".join(f"row {row} at {r:.4g}" for row, r in pairs))
         return "\n".join(lines)
 
 
@@ -78,26 +78,26 @@ def explanations(
     relative: np.ndarray,
     near: Neighbors,
 ) -> list[Explanation]:
-    """Explain points with scores and p-values (q,) and a few nearest training rows each.
+    """Return explanations of points with scores and p-values (q,) and their nearest rows.
 
-    ``numbers`` are, by name, those of the points (q,) and those of training points, ascending.
-    ``relative`` (q,) tells where the relative distance makes the score.
+    ``numbers`` maps names to the values of the points (q,) and of the training points, ascending.
+    ``relative`` (q,) is true where the relative distance determines the score.
     """
     reasons = {name: _reasons(*values) for name, values in numbers.items()}
     rows = near.indices.reshape(len(p), -1)
     distances = near.distances.reshape(len(p), -1)
-    found = []
+    results = []
     for i in range(len(p)):
-        mine = {name: reason[i] for name, reason in reasons.items()}
+        own_reasons = {name: reason[i] for name, reason in reasons.items()}
         names = (RELATIVE,) if relative[i] else MEASURED
-        main = min(names, key=lambda name: mine[name].p_value)
-        found.append(
-            Explanation(float(scores[i]), float(p[i]), main, mine, rows[i], distances[i])
+        main = min(names, key=lambda name: own_reasons[name].p_value)
+        results.append(
+            Explanation(float(scores[i]), float(p[i]), main, own_reasons, rows[i], distances[i])
         )
-    return found
+    return results
 
 
 def _reasons(values: np.ndarray, reference: np.ndarray) -> list[Reason]:
-    typical = 2 * float(np.median(reference / 2))  # the sum of two may be beyond a double
+    typical = 2 * float(np.median(reference / 2))  # the sum of two values may overflow
     pairs = zip(values.tolist(), p_values(values, reference).tolist(), strict=True)
     return [Reason(value, typical, share) for value, share in pairs]

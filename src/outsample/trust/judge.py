@@ -1,4 +1,4 @@
-"""How far to trust placements: everything in a `Placement` beside the coordinates."""
+"""Quality of placements: all fields of a `Placement` except the coordinates."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from outsample.trust.planes import plane_distances
 
 
 class Judge(NamedTuple):
-    """What a fitted extension knows of its own errors.
+    """Fitted data for the quality of placements.
 
-    Points X (n, D) and images Y (n, d), calibrated error bars, K of the certificates, and the
-    dimension of the planes of ``Placement.off_manifold``.
+    Points X (n, D) and images Y (n, d), calibrated error bars, the Lipschitz constant of the
+    certificates, and the dimension of the planes of ``Placement.off_manifold``.
     """
 
     X: Points
@@ -28,7 +28,7 @@ class Judge(NamedTuple):
     lipschitz: float
     manifold_dim: int
 
-    def judge(
+    def assess(
         self,
         Q: Points,
         near: Neighbors,
@@ -39,17 +39,17 @@ class Judge(NamedTuple):
         dtype: np.dtype,
         n_jobs: int | None,
     ) -> Placement:
-        """Return coordinates (q, d), as they are handed out, with their quality.
+        """Return a placement: the coordinates (q, d) in ``dtype``, with their quality.
 
         ``near`` are the neighbours that placed the points, ``certain`` those of the certificates,
         ``closest`` those of the error bars.
         """
         residual, dispersion = disagreement(self.Y, near, weights, coordinates, n_jobs)
-        # The certificate and the bar speak of the coordinates as they are handed out.
+        # The certificate and the error bar hold for the coordinates after rounding to ``dtype``.
         coordinates = coordinates.astype(dtype, copy=False)
-        given_out = coordinates.astype(np.float64, copy=False)
-        bars = self.error_bars.radii(lengths_around(self.Y, closest, given_out, n_jobs))
-        bound = certificates(self.Y, certain, self.lipschitz, given_out, n_jobs)
+        rounded = coordinates.astype(np.float64, copy=False)
+        bars = self.error_bars.radii(lengths_around(self.Y, closest, rounded, n_jobs))
+        bound = certificates(self.Y, certain, self.lipschitz, rounded, n_jobs)
         off_manifold = plane_distances(self.X, Q, near, self.manifold_dim, n_jobs)
         isolation = np.add.reduceat(near.distances, near.indptr[:-1]) / np.diff(near.indptr)
         return Placement(

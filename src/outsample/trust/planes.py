@@ -1,4 +1,4 @@
-"""How far queries are from the planes that their neighbours span in the ambient space."""
+"""Distances of queries from the planes that their neighbours span in the ambient space."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from outsample.records import Neighbors
 def plane_distances(
     X: Points, Q: Points, near: Neighbors, t: int, n_jobs: int | None = None
 ) -> np.ndarray:
-    """Distance (q,) of queries from the t-dimensional local PCA plane of their k neighbours.
+    """Return the distance (q,) of queries from the local PCA plane of their k neighbours.
 
     With ``m`` the neighbours' mean and ``V`` the t leading principal directions around it, at most
     k - 1, ``|(I - V V')(x - m)|``. With more columns than neighbours the directions come from the
@@ -30,9 +30,9 @@ def plane_distances(
     if sparse.issparse(X):
         for i in range(q):
             rows = near.indices[near.indptr[i] : near.indptr[i + 1]]
-            few, x = _dense_columns(X, Q, i, rows)
+            dense, x = _dense_columns(X, Q, i, rows)
             kernels.plane_distances(
-                0, 1, few, x, np.array([0, len(rows)]), np.arange(len(rows)), t, distances[i:]
+                0, 1, dense, x, np.array([0, len(rows)]), np.arange(len(rows)), t, distances[i:]
             )
         return distances
     Q = np.ascontiguousarray(Q)
@@ -48,26 +48,27 @@ def soft_plane_distances(
     ridges: tuple[float, ...],
     n_jobs: int | None = None,
 ) -> np.ndarray:
-    """Distance (q, s) of queries from soft local planes: what a ridge regression leaves.
+    """Return the distance (q, s) of queries from soft local planes: ridge regression residuals.
 
     With ``Z`` the k nearest neighbours, k one of the sizes, (s,) or (q, s), minus their mean
     ``m``, the root of
 
     ``min_w |x - m - Z'w|^2 + penalty |w|^2``.
 
-    A principal direction of variance ``v`` is left out to the share ``penalty / (v + penalty)``:
-    wide directions count as plane, narrow ones as distance, with no dimension to choose. The
-    penalty is ``ridge |Z Z'|_F^2 / tr Z Z'``, so that scaling or rotating X scales the result.
+    The share ``penalty / (v + penalty)`` of a principal direction of variance ``v`` counts as
+    distance: wide directions belong to the plane, narrow ones do not, and no dimension has to be
+    chosen. The penalty ``ridge |Z Z'|_F^2 / tr Z Z'`` makes the result equivariant to scaling and
+    rotating X.
     """
     q = len(near.inside)
     distances, shares = np.empty((q, len(ridges))), np.array(ridges)
     sizes = np.ascontiguousarray(np.broadcast_to(sizes, distances.shape), dtype=np.int64)
     if sparse.issparse(X):
         for i in range(q):
-            few, x = _dense_columns(X, Q, i, near.indices[near.indptr[i] : near.indptr[i + 1]])
-            ends, rows = np.array([0, len(few)]), np.arange(len(few))
+            dense, x = _dense_columns(X, Q, i, near.indices[near.indptr[i] : near.indptr[i + 1]])
+            ends, rows = np.array([0, len(dense)]), np.arange(len(dense))
             kernels.soft_plane_distances(
-                0, 1, few, x, ends, rows, sizes[i : i + 1], shares, distances[i:]
+                0, 1, dense, x, ends, rows, sizes[i : i + 1], shares, distances[i:]
             )
         return distances
     Q = np.ascontiguousarray(Q)
@@ -79,7 +80,7 @@ def soft_plane_distances(
 
 
 def _dense_columns(X: Points, Q: Points, i: int, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of X and row i of Q in the few columns where one of them is not zero."""
+    """Return rows of X and row i of Q, dense, in the columns where one of them is not zero."""
     both = sparse.vstack([X[rows], Q[i]]).tocsr()
     columns = np.unique(both.indices)
     dense = both[:, columns].toarray()

@@ -1,21 +1,21 @@
-"""What the neighbours say about a point: votes for labels, means of numbers, by shares (q, n)."""
+"""Transfer of labels and numbers from neighbours, weighted by shares (q, n)."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy import sparse
 
-# Votes held at once.
-CHUNK_ROWS = 4096
+# Queries per chunk of the dense table of votes.
+VOTE_CHUNK_ROWS = 4096
 
 
 def votes(
     shares: sparse.csr_matrix, codes: np.ndarray, n_labels: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Label with the most votes (q,), and its part of all votes (q,), from 0 to 1.
+    """Return the label with the most votes (q,) and its share of all votes (q,), from 0 to 1.
 
-    ``codes`` (n,) number the labels from 0; a row of -1 has none and does not vote. Where nobody
-    votes the label is -1 and the confidence 0. Of labels with as many votes, the first wins.
+    ``codes`` (n,) number the labels from 0; rows with code -1 have no label and do not vote.
+    Without votes the label is -1 and the confidence 0. Of tied labels, the first wins.
 
     >>> shares = sparse.csr_matrix([[0.5, 0.3, 0.2], [0.0, 0.0, 1.0]])
     >>> votes(shares, np.array([1, 0, -1]), 2)
@@ -25,21 +25,21 @@ def votes(
     ballots = sparse.csr_matrix(
         (np.ones(len(labelled)), (labelled, codes[labelled])), shape=(len(codes), max(n_labels, 1))
     )
-    every = shares @ (codes >= 0).astype(float)  # row by row: the same bits alone, in any order
-    some_vote = every > 0
+    totals = shares @ (codes >= 0).astype(float)  # row by row: identical bits for any batch
+    has_votes = totals > 0
     best, confidence = np.empty(shares.shape[0], dtype=np.int64), np.empty(shares.shape[0])
-    for at in range(0, shares.shape[0], CHUNK_ROWS):
-        cast = (shares[at : at + CHUNK_ROWS] @ ballots).toarray()
-        best[at : at + CHUNK_ROWS] = cast.argmax(axis=1)
-        confidence[at : at + CHUNK_ROWS] = cast.max(axis=1)
-    confidence /= np.where(some_vote, every, 1.0)
-    return np.where(some_vote, best, -1), np.minimum(confidence, 1.0)
+    for start in range(0, shares.shape[0], VOTE_CHUNK_ROWS):
+        table = (shares[start : start + VOTE_CHUNK_ROWS] @ ballots).toarray()
+        best[start : start + VOTE_CHUNK_ROWS] = table.argmax(axis=1)
+        confidence[start : start + VOTE_CHUNK_ROWS] = table.max(axis=1)
+    confidence /= np.where(has_votes, totals, 1.0)
+    return np.where(has_votes, best, -1), np.minimum(confidence, 1.0)
 
 
 def means(shares: sparse.csr_matrix, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean of numbers (q,) and their deviation (q,) among the neighbours; NaN where none has one.
+    """Return the mean (q,) and standard deviation (q,) of numbers among the neighbours.
 
-    ``values`` (n,) that are NaN do not count.
+    ``values`` (n,) that are NaN do not count; without values the results are NaN.
 
     >>> shares = sparse.csr_matrix([[0.5, 0.3, 0.2], [0.0, 0.0, 1.0]])
     >>> mean, deviation = means(shares, np.array([1.0, 9.0, np.nan]))
@@ -47,12 +47,12 @@ def means(shares: sparse.csr_matrix, values: np.ndarray) -> tuple[np.ndarray, np
     (array([ 4., nan]), array([3.87,  nan]))
     """
     q, counts = shares.shape[0], np.diff(shares.indptr)
-    rows, given = np.repeat(np.arange(q), counts), values[shares.indices]
-    counted = np.where(np.isnan(given), 0.0, shares.data)
-    given = np.where(np.isnan(given), 0.0, given)
-    every = np.bincount(rows, counted, minlength=q)  # in order: the same bits alone
-    voted = every > 0
-    every = np.where(voted, every, 1.0)
-    mean = np.bincount(rows, counted * given, minlength=q) / every
-    squares = np.bincount(rows, counted * (given - mean[rows]) ** 2, minlength=q) / every
-    return np.where(voted, mean, np.nan), np.where(voted, np.sqrt(squares), np.nan)
+    rows, entries = np.repeat(np.arange(q), counts), values[shares.indices]
+    counted = np.where(np.isnan(entries), 0.0, shares.data)
+    entries = np.where(np.isnan(entries), 0.0, entries)
+    totals = np.bincount(rows, counted, minlength=q)  # in order: identical bits for any batch
+    has_values = totals > 0
+    totals = np.where(has_values, totals, 1.0)
+    mean = np.bincount(rows, counted * entries, minlength=q) / totals
+    squares = np.bincount(rows, counted * (entries - mean[rows]) ** 2, minlength=q) / totals
+    return np.where(has_values, mean, np.nan), np.where(has_values, np.sqrt(squares), np.nan)
