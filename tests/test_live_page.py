@@ -110,7 +110,7 @@ def test_arrivals_appear_and_strange_ones_are_listed(chrome, serve, tmp_path, at
     assert drawn(chrome, "#strip canvas", [0, int(level) + 3, 5, 90]) > 0
     assert drawn(chrome, "#strip canvas", [6, int(level) - 15, 45, 10]) > 0.1
     legend = chrome.text("#legend")
-    assert legend.split()[:2] == ["1", "0.1"] and "strange" in legend
+    assert legend.split()[:2] == ["1", "0.1"] and "unusual" in legend
 
 
 def test_an_arrival_is_looked_at_by_list_mouse_and_keys(chrome, serve, tmp_path):

@@ -1,7 +1,7 @@
-"""One self-contained HTML page from sections of text, tables and pictures.
+"""Build a self-contained HTML page from sections of text, tables and pictures.
 
-The page loads nothing from anywhere: styles are inline and pictures are part of the file, so it
-can be mailed, printed, or opened without a network.
+The page loads no external resources: styles and pictures are embedded in the file, so it can be
+mailed, printed, or opened offline.
 """
 
 import os
@@ -14,24 +14,24 @@ from typing import NamedTuple
 
 
 class Picture(NamedTuple):
-    """A picture's file and the words that go with it."""
+    """An image file with its alternative text and caption."""
 
     data: bytes  # A PNG or SVG file
-    alt: str  # What is to be seen, for those who do not see it
+    alt: str  # Alternative text for screen readers
     caption: str = ""
 
 
 class Table(NamedTuple):
-    """A table of finished strings; the first column is text, the others are figures."""
+    """A table of formatted strings; the first column is text, the others are numbers."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str = ""
-    highlight: frozenset[int] = frozenset()  # Rows to set off from the others, counted from 0
+    highlight: frozenset[int] = frozenset()  # Highlighted rows, counted from 0
 
 
 class Section(NamedTuple):
-    """A heading, paragraphs, then tables, then pictures side by side where there is room."""
+    """A heading, paragraphs, code, tables, and pictures in as many columns as fit."""
 
     heading: str
     paragraphs: Sequence[str] = ()
@@ -103,15 +103,15 @@ def build_page(
     hero: Picture | None = None,
     footer: str = "",
 ) -> str:
-    """Return a complete document: title, lead, figures with their words, hero, sections, footer.
+    """Return a complete HTML document; `facts` are pairs of a number and its description.
 
-    All text is escaped: none of it is taken for markup.
+    All text is escaped.
 
-    >>> page = build_page("Errors & bounds", [Section("All <well>", ["Nothing to see."])])
-    >>> "<h1>Errors &amp; bounds</h1>" in page, "<h2>All &lt;well&gt;</h2>" in page
+    >>> page = build_page("Errors & bounds", [Section("A < B", ["No errors."])])
+    >>> "<h1>Errors &amp; bounds</h1>" in page, "<h2>A &lt; B</h2>" in page
     (True, True)
     """
-    top = f'<div class="hero pictures">{_figure(hero)}</div>' if hero else ""
+    hero_html = f'<div class="hero pictures">{_figure(hero)}</div>' if hero else ""
     return "\n".join(
         [
             "<!doctype html>",
@@ -121,7 +121,7 @@ def build_page(
             f"<style>{STYLE}</style></head><body><main>",
             f"<header><h1>{escape(title)}</h1>{_paragraph(lead, 'lead')}</header>",
             facts_html(facts),
-            top,
+            hero_html,
             *map(_section, sections),
             f"<footer>{escape(footer)}</footer>" if footer else "",
             "</main></body></html>",
@@ -131,34 +131,38 @@ def build_page(
 
 
 def write_file(path: str | os.PathLike[str], data: str | bytes) -> Path:
-    """Write a file under a temporary name, then give it its own; return its absolute path."""
-    # Nobody ever reads half a file, and a failed run leaves the previous one as it was.
+    """Write a file atomically and return its absolute path."""
+    # A temporary file that is renamed: a reader never sees half a file, and a failed run leaves
+    # the previous file unchanged.
     target = Path(path).absolute()
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data.encode() if isinstance(data, str) else data)
-        os.chmod(name, 0o644)  # mkstemp gives nobody else a look; a page is for others too
+        os.chmod(name, 0o644)  # mkstemp restricts the file to its owner
         os.replace(name, target)
     except BaseException as error:
         os.unlink(name)
         if isinstance(error, OSError) and error.errno and not isinstance(error, BrokenPipeError):
-            error.filename = str(target)  # a full device does not say which file
+            error.filename = str(target)  # "No space left on device" comes without a file name
         raise
     return target
 
 
 def check_writable(folder: str | os.PathLike[str]) -> None:
-    """Make a folder; OSError now, rather than after minutes of work, if it cannot be written."""
+    """Create a folder; raise OSError if it is not writable, before minutes of work are lost."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder):
         pass
 
 
 def facts_html(facts: Sequence[tuple[str, str]]) -> str:
-    """Return figures with their words, side by side."""
-    cells = "".join(f"<div><dt>{escape(word)}</dt><dd>{escape(n)}</dd></div>" for n, word in facts)
+    """Return the HTML of numbers with their descriptions, side by side."""
+    cells = "".join(
+        f"<div><dt>{escape(description)}</dt><dd>{escape(number)}</dd></div>"
+        for number, description in facts
+    )
     return f"<dl>{cells}</dl>" if cells else ""
 
 
@@ -180,8 +184,8 @@ def _paragraph(text: str, role: str = "") -> str:
 
 
 def table_html(table: Table) -> str:
-    """Return a table that scrolls sideways where it is wider than the page."""
-    # Beside the table, not in it: a caption would scroll away with a wide table on a phone.
+    """Return the HTML of a table that scrolls horizontally if it is wider than the page."""
+    # Outside the table element: inside, it would scroll away with a wide table on a phone.
     caption = _paragraph(table.caption, "note")
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in table.header)
     body = "".join(
