@@ -76,7 +76,7 @@ def test_the_command_from_end_to_end(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(approximate_search, "refusal", lambda: "there is none")
         patch.delattr(outsample, "place_batches", raising=False)
-        patch.setitem(outsample._HOMES, "place_batches", "outsample.nowhere")
+        patch.setitem(outsample._MODULES, "place_batches", "outsample.nowhere")
         patch.setattr(speed_bench, "_load", lambda: 3.0)
         result = invoke("--quick", "--data", tmp_path, "--out", folder, *named(*SHORT))
     told = json.loads((folder / "speed.json").read_text())
