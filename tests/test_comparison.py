@@ -148,7 +148,7 @@ def test_sparse_points_are_as_good_as_dense_ones(surface):
     [
         ({"X": np.full((9, 2), np.nan)}, ValueError, "NaN"),
         ({"Y": np.zeros((8, 2))}, ValueError, "inconsistent numbers of samples"),
-        ({"X": np.zeros((4, 2)), "Y": np.zeros((4, 2))}, ValueError, "4 points, but needs at least 5"),
+        ({"X": np.zeros((4, 2)), "Y": np.zeros((4, 2))}, ValueError, "needs at least 5"),
         ({"extensions": []}, ValueError, "empty"),
         ({"extensions": [PCAExtension]}, TypeError, r"is a class; write PCAExtension\(\)"),
         ({"extensions": [3]}, TypeError, r"3 cannot extend a map: it needs fit"),

@@ -125,7 +125,7 @@ def test_an_arrival_is_looked_at_by_list_mouse_and_keys(chrome, serve, tmp_path)
     card = chrome.text(".card")
     assert card.startswith("arrival 12") and "p-value" in card and "nearest" not in card
     about = chrome.text("#details")
-    assert "Why" in about and "counting most" in about and "residual" not in about
+    assert "Why" in about and "weigh most" in about and "residual" not in about
     near = chrome.run("return livePage.view.neighborsOf(livePage.data.placed, 11)")
     assert near["known"] and len(near["found"]) == 10 and about.count("point ") >= 10
     running.place(rows(5))  # it stays looked at while others come
