@@ -176,7 +176,6 @@ def test_a_comparison_is_a_sequence_a_table_and_a_frame(surface):
     assert str(rows).splitlines()[2].split() == ["bad", *"------"]
     for frame in (
         pandas.DataFrame(rows),
-        pandas.DataFrame(rows.to_dict()),
         pandas.DataFrame(rows.to_records()),
     ):
         assert list(frame.columns) == list(ComparisonRow._fields)

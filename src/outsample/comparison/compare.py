@@ -86,15 +86,6 @@ class Comparison(Sequence[ComparisonRow]):
         numbers = [form.format(getattr(row, field)) for field, _, form in TABLE_COLUMNS]
         return [row.name, *(["-"] * len(TABLE_COLUMNS) if row.failure else numbers)]
 
-    def to_dict(self) -> dict[str, list[Any]]:
-        """Return the columns by name, for ``pandas.DataFrame`` or JSON.
-
-        Returns
-        -------
-        dict of lists
-        """
-        return {field: [getattr(row, field) for row in self] for field in ComparisonRow._fields}
-
     def to_records(self) -> list[dict[str, Any]]:
         """Return the rows as dicts.
 

@@ -46,7 +46,7 @@ function scaleOf(column) {
   }
   if (column.name === "p_value") {
     const low = Math.log10(Math.min(0.01, Math.max(smallest, 1e-6)));
-    return { share: (v) => Math.log10(v) / low, value: (s) => 10 ** (s * low), log: true,
+    return { share: (v) => Math.log10(v) / low, value: (s) => 10 ** (s * low),
       low: 1, high: 10 ** low, ends: [false, false] };
   }
   const sorted = Float64Array.from(sample).sort();
@@ -57,10 +57,10 @@ function scaleOf(column) {
   if (low > 0 && high / low > 100) {
     const a = Math.log10(low), b = Math.log10(high);
     return { share: (v) => (Math.log10(v) - a) / (b - a), value: (s) => 10 ** (a + s * (b - a)),
-      log: true, low, high, ends };
+      low, high, ends };
   }
   return { share: (v) => (v - low) / (high - low), value: (s) => low + s * (high - low),
-    log: false, low, high, ends };
+    low, high, ends };
 }
 
 // Returns the colour codes of all points, the drawing order (last on top), and the legend.

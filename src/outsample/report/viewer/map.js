@@ -154,10 +154,9 @@ class MapView {
   restyle() {
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(name).trim();
-    const paper = this.printing || this.theme === "light";
+    const paper = this.theme === "light";
     this.ink = paper ? "#1f2933" : colour("--ink");
     this.soft = paper ? "#55606c" : colour("--soft");
-    this.line = paper ? "#e2e5e9" : colour("--line");
     this.ground = rgb(paper ? "#ffffff" : colour("--card"));
     this.groundPixel = packedColour(this.ground);
     this.tables = colourTable(this.theme, this.ground);
