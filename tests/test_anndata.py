@@ -197,7 +197,7 @@ def test_cells_without_a_label_do_not_vote(reference, model, query):
 def test_replaced_columns_are_told_once(reference, model, query):
     query.obs["digit"] = "mine"
     query.uns["digit_colors"] = ["#ffffff"]
-    with pytest.warns(UserWarning, match=r"query.obs had 'digit' already"):
+    with pytest.warns(UserWarning, match=r"replaced the columns 'digit' of query.obs"):
         map_query(query, reference, obs="digit", model=model)
     assert len(query.uns["digit_colors"]) == 10
     with warnings.catch_warnings():
@@ -230,8 +230,8 @@ def test_a_view_becomes_a_query_of_its_own(reference, model, query):
             r"query.obsm has no 'X_scvi'; it holds 'X_pca'",
         ),
         ({"basis": "X_tsne"}, KeyError, r"reference.obsm has no 'X_tsne'"),
-        ({"obs": "cell_type"}, KeyError, r"obs names 'cell_type', but reference.obs has 'digit', "),
-        ({"reference": None}, ValueError, "Give a reference"),
+        ({"obs": "cell_type"}, KeyError, r"contains 'cell_type', but reference.obs has 'digit', "),
+        ({"reference": None}, ValueError, "Pass a reference"),
         ({"reference": "nowhere.h5ad"}, FileNotFoundError, "nowhere.h5ad"),
         (
             {"reference": np.zeros((3, 2))},
@@ -285,7 +285,7 @@ def test_bad_references_are_told(reference, model, query):
         fit_reference(ad.AnnData(obsm=dict(reference.obsm)), use_rep="X")
     dated = reference.copy()
     dated.obs["day"] = pd.Timestamp("2020-01-01")
-    with pytest.raises(TypeError, match=r"datetime64.* in 'day': carry labels or numbers"):
+    with pytest.raises(TypeError, match=r"datetime64.* in 'day', but only labels and numbers"):
         map_query(query, dated, obs="day", model=model)
 
 
@@ -308,7 +308,7 @@ def test_a_model_file_with_its_columns_stands_for_the_reference(reference, model
     for name in (*SCORES, "digit_confidence", "size", "size_deviation"):
         np.testing.assert_array_equal(found.obs[name], wanted.obs[name])
     same(map_query(query, reference, model=str(path), obs=["digit", "size"], inplace=False), wanted)
-    with pytest.raises(KeyError, match="obs names 'name', but the model file has 'digit', 'size'"):
+    with pytest.raises(KeyError, match="contains 'name', but the model file has 'digit', 'size'"):
         map_query(query, model=path, obs="name")
 
 

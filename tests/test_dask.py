@@ -110,7 +110,7 @@ def test_what_is_wrong_is_said_before_anything_is_computed():
         MODELS["map"].transform(da.zeros((5, 2)))
     with pytest.raises(ValueError, match="1 dimensions, but must have 2"):
         MODELS["map"].transform(da.zeros(5))
-    with pytest.raises(TypeError, match="only arrays and frames"):
+    with pytest.raises(TypeError, match="must be a Dask array or a Dask data frame"):
         MODELS["map"].transform(dask.delayed(NEW))
 
 

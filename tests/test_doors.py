@@ -268,7 +268,7 @@ def test_a_narrow_terminal_cuts_no_figure(width, columns, capsys):
         for figure in row[1 : 1 + columns]:
             assert figure in shown.split()
     gone = ", ".join(table.header[1 + columns :])
-    told = f"Left out in {width} columns: {gone}."
+    told = f"Too wide for {width} characters; omitted: {gone}."
     assert (told in " ".join(shown.split())) == bool(gone)
 
 

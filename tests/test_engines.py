@@ -151,7 +151,7 @@ def test_a_replaced_file_is_refused_and_the_same_again_is_not(path):
     outsample.save(DETECTOR, path, map_names=["u", "v"])
     are_known(placer(FRAME))
     outsample.save(PCAExtension(**FIXED).fit(X, Y), path)
-    with pytest.raises(ModelFileError, match="another model than it did at first"):
+    with pytest.raises(ModelFileError, match="the model was replaced by another one"):
         placer(FRAME)
     assert list(BatchPlacer(path, keep=["id"])(FRAME))[:3] == ["id", "map_1", "map_2"]
     os.remove(path)
@@ -173,7 +173,7 @@ def test_what_is_wrong_is_named(path, tmp_path):
             placer(words)
     with pytest.raises(ValueError, match="'u' cannot be carried"):
         BatchPlacer(path, keep=["u"])
-    with pytest.raises(ValueError, match="2 columns for the model's 3 features; name them by"):
+    with pytest.raises(ValueError, match="2 columns for the model's 3 features; list the features"):
         list(place_batches(PCAExtension(**FIXED).fit(X, Y), [FRAME[["a", "b"]]]))
     with pytest.raises(TypeError, match="a batch is a list, but must be"):
         placer([1, 2])
@@ -284,10 +284,10 @@ def test_shards_answer_as_the_whole(name, points, tmp_path):
 def test_what_cannot_be_sharded(tmp_path):
     pytest.importorskip("dask")
     outsample.save(DETECTOR, tmp_path / "detector")
-    with pytest.raises(TypeError, match="holds a NoveltyDetector; shards need a PCAExtension"):
+    with pytest.raises(TypeError, match="contains a NoveltyDetector, but ShardedPlacer needs"):
         ShardedPlacer(tmp_path / "detector", 2)
     outsample.save(PCAExtension(weighting="diffusion").fit(X, Y), tmp_path / "all")
-    with pytest.raises(TypeError, match="places by all training points at once"):
+    with pytest.raises(TypeError, match="the model uses all training points for each query"):
         ShardedPlacer(tmp_path / "all", 2)
     extended = Extended(DiffusionMaps(), PCAExtension(**FIXED)).fit(X)
     outsample.save(extended, tmp_path / "extended")

@@ -120,7 +120,7 @@ def test_arrivals_appear_and_strange_ones_are_listed(chrome, serve, tmp_path, at
     assert drawn(chrome, "#strip canvas", [0, int(level) + 3, 5, 90]) > 0
     assert drawn(chrome, "#strip canvas", [6, int(level) - 15, 45, 10]) > 0.1
     legend = chrome.text("#legend")
-    assert legend.split()[:2] == ["1", "0.1"] and "strange" in legend
+    assert legend.split()[:2] == ["1", "0.1"] and "unusual" in legend
 
 
 def test_an_arrival_is_looked_at_by_list_mouse_and_keys(chrome, serve, tmp_path):
@@ -135,7 +135,7 @@ def test_an_arrival_is_looked_at_by_list_mouse_and_keys(chrome, serve, tmp_path)
     card = chrome.text(".card")
     assert card.startswith("arrival 12") and "p-value" in card and "nearest" not in card
     about = chrome.text("#details")
-    assert "Why" in about and "counting most" in about and "residual" not in about
+    assert "Why" in about and "weigh most" in about and "residual" not in about
     near = chrome.run("return livePage.view.neighborsOf(livePage.data.placed, 11)")
     assert near["known"] and len(near["found"]) == 10 and about.count("point ") >= 10
     running.place(rows(5))  # it stays looked at while others come

@@ -127,7 +127,7 @@ def test_draws_the_points_in_their_colours(shown, placed):
     ground, strange = [255, 255, 255], [122, 2, 24]
     assert pixel(shown, 40) == strange  # the scale's last colour
     assert pixel(shown, int(np.argmax(placed["p_value"]))) not in (ground, strange)
-    assert "2 are strange at 1 %, where chance alone would give about 0.4." in shown.text(".lead")
+    assert "2 are unusual (p ≤ 0.01); about 0.4 would be by chance." in shown.text(".lead")
     counted = shown.run(
         "const { pen, wide, high } = mapPage.view.raster, all = pen.getImageData(0, 0, wide, high);"
         "return new Uint32Array(all.data.buffer).filter((p) => p !== 0xffffffff).length"
@@ -280,7 +280,7 @@ def test_rows_of_the_table_lead_to_the_map(shown):
     press(shown, "Enter")
     shown.click(first)
     assert shown.run("return mapPage.view.under.i") in (40, 41)
-    assert "far from all training points" in shown.text(".strange")
+    assert "far from all training points" in shown.text(".unusual")
     assert shown.run("return document.querySelectorAll('tr[data-row]:not([hidden])').length") == 15
     shown.click("#more-rows")
     assert shown.run("return document.querySelectorAll('tr[data-row]:not([hidden])').length") == 42
@@ -473,12 +473,12 @@ def test_any_embedding_extended(groups, tmp_path):
 
 
 @pytest.mark.parametrize(("change", "said"), [
-    ({"two": None}, "placed has no column 'two'; the coordinates"),
-    ({"two": [np.nan] * 42}, r"placed\['two'\] is nan in row 0; no place"),
+    ({"two": None}, "placed has no column 'two'; it needs the coordinates"),
+    ({"two": [np.nan] * 42}, r"placed\['two'\] is nan in row 0, but coordinates must be finite"),
     ({"p_value": ["x"] * 42}, r"placed\['p_value'\] is 'x' in row 0, but must be a number"),
-    ({"kind": ["a"] * 41}, r"placed\['kind'\] has shape \(41,\), but must hold one value for 42"),
-    ({"neighbors": [[240]] * 42}, "names training row 240 in row 0; rows of this model go from 0"),
-    ({"neighbors": [[1]] * 3}, "has 3 entries, but must hold one for 42 rows"),
+    ({"kind": ["a"] * 41}, r"placed\['kind'\] has shape \(41,\), but must be \(42,\)"),
+    ({"neighbors": [[240]] * 42}, "is 240 in row 0, but training rows of this model go from 0"),
+    ({"neighbors": [[1]] * 3}, "has 3 entries, but must have 42: one per row"),
 ])  # fmt: skip
 def test_bad_columns_are_named(groups, placed, tmp_path, change, said):
     given = {name: values for name, values in (placed | change).items() if values is not None}

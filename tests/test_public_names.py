@@ -62,5 +62,5 @@ def test_types_are_shipped():
 
 
 def test_what_the_root_lists_is_what_it_loads():
-    assert set(outsample.__all__) == set(outsample._HOMES)
+    assert set(outsample.__all__) == set(outsample._MODULES)
     assert set(outsample.__all__) <= set(dir(outsample))

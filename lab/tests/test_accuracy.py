@@ -94,7 +94,7 @@ def test_the_command_from_end_to_end(run):
     ]  # fmt: skip
     summary = again.stdout.splitlines()[:-3]
     assert "\n".join(summary) in result.stdout and len(summary) > 5
-    assert accuracy_bench.told_run(accuracy_bench.restored_run(told)) == told
+    assert accuracy_bench.run_record(accuracy_bench.restored_run(told)) == told
 
 
 @pytest.mark.parametrize("text", ["{}", "[1]", "no JSON", '{"maps": [{"name": 3}]}'])

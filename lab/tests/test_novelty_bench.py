@@ -127,7 +127,7 @@ def test_the_page_is_drawn_again_from_the_results_alone(tiny, tmp_path, monkeypa
     tables = again.stdout.splitlines()[:-3]
     assert "\n".join(tables) in first.stdout and "Outlier sets: 2 sets" in tables[0]
     told = json.loads((tmp_path / "novelty.json").read_text())
-    assert novelty_bench.told_run(novelty_bench.restored_run(told)) == told
+    assert novelty_bench.run_record(novelty_bench.restored_run(told)) == told
 
 
 def test_quick_has_one_seed_and_few_sets(tiny, tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ pytest.importorskip("pyarrow", reason="the service needs outsample[serve]")
 from outsample.cli import main
 from outsample_lab.serving.measures import recovery
 from outsample_lab.serving.open_loop import OpenLoop, Outcome, http_request
-from outsample_lab.serving.service_bench import SERVICE, restored_run, told_run
+from outsample_lab.serving.service_bench import SERVICE, restored_run, run_record
 from outsample_lab.serving.service_process import ServiceProcess
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
@@ -91,7 +91,7 @@ def test_a_quick_run_writes_its_figures_and_draws_them_again(tmp_path):
     found = call(main, ["bench", "service", "--quick", "--out", f"{tmp_path}"])
     assert found.exit_code == 0, found.output
     told = json.loads((tmp_path / "service.json").read_text())
-    assert told_run(restored_run(told)) == told
+    assert run_record(restored_run(told)) == told
     assert len(told["targets"]) == 7 and len(told["loads"]) == 5 and told["quick"]
     assert all(target["found"] is not None for target in told["targets"])
     assert all(load["answered"] and not load["errors"] for load in told["loads"])

@@ -74,9 +74,9 @@ def named(*names):
 def test_the_command_from_end_to_end(tmp_path, monkeypatch):
     folder = tmp_path / "out"
     with monkeypatch.context() as patch:
-        patch.setattr(approximate_search, "refusal", lambda: "there is none")
+        patch.setattr(approximate_search, "why_unavailable", lambda: "there is none")
         patch.delattr(outsample, "place_batches", raising=False)
-        patch.setitem(outsample._HOMES, "place_batches", "outsample.nowhere")
+        patch.setitem(outsample._MODULES, "place_batches", "outsample.nowhere")
         patch.setattr(speed_bench, "_load", lambda: 3.0)
         result = invoke("--quick", "--data", tmp_path, "--out", folder, *named(*SHORT))
     told = json.loads((folder / "speed.json").read_text())
@@ -101,7 +101,7 @@ def test_the_command_from_end_to_end(tmp_path, monkeypatch):
     for name in ("speed.html", "speed.png"):
         assert (folder / "again" / name).read_bytes() == (folder / name).read_bytes()
     assert again.stdout.split("\n", 1)[1].rsplit("\n", 4)[0] in result.stdout
-    assert speed_bench.told_run(speed_bench.restored_run(told)) == told
+    assert speed_bench.run_record(speed_bench.restored_run(told)) == told
 
 
 def test_unknown_parts_are_bad_use_and_other_files_bad_data(tmp_path):

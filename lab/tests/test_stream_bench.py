@@ -12,7 +12,7 @@ from outsample_lab.stream import learners as watching
 from outsample_lab.stream.arriving_days import arrivals, episodes
 from outsample_lab.stream.learners import Entry, Judged, learners
 from outsample_lab.stream.replaying import average_precision, chance, daily, replayed
-from outsample_lab.stream.stream_bench import STREAM, restored_run, run_stream, told_run
+from outsample_lab.stream.stream_bench import STREAM, restored_run, run_record, run_stream
 from outsample_lab.stream.stream_result import DayResult, LearnerRow
 
 
@@ -105,7 +105,7 @@ def test_results_go_to_json_and_back_and_are_drawn_again(run, tmp_path):
     out, found = run
     told = json.loads((out / "stream.json").read_text())
     assert told["rows"][0]["episodes"] == len(restored_run(told).rows[0].delays)
-    assert told_run(restored_run(told)) == told
+    assert run_record(restored_run(told)) == told
     again = STREAM.draw_again(tmp_path, out / "stream.json")
     assert [table for _, table in again.tables] == [table for _, table in found.tables]
     for name in ("stream.html", "stream.png"):

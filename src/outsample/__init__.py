@@ -1,7 +1,7 @@
-"""Place new points into an existing map, and say how far to trust the place.
+"""Place new points into an existing map, with error bars and p-values.
 
-The names below are loaded when first used, so that ``import outsample`` costs nothing: neither
-scikit-learn nor numba is imported by it.
+Public names are imported on first use, so that ``import outsample`` is fast: it imports neither
+scikit-learn nor numba.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOMES = {
+_MODULES = {
     "BatchPlacer": "outsample.engines.batch_placer",
     "Blend": "outsample.placers.blend",
     "Correlated": "outsample.placers.kriging",
@@ -87,15 +87,15 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # else every misspelt name would pass a type checker
+if not TYPE_CHECKING:  # with __getattr__, a type checker would accept misspelt names
 
     def __getattr__(name: str) -> Any:
-        if name not in _HOMES:
+        if name not in _MODULES:
             raise AttributeError(f"module 'outsample' has no attribute {name!r}")
-        value = getattr(import_module(_HOMES[name]), name)
+        value = getattr(import_module(_MODULES[name]), name)
         globals()[name] = value
         return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    return sorted([*globals(), *_MODULES])

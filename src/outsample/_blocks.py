@@ -1,7 +1,7 @@
-"""Rows over Dask: methods that answer Dask collections lazily, block by block.
+"""Methods that accept Dask arrays and data frames, and evaluate them lazily.
 
-The model is one node of the graph, to which the tasks of all blocks refer; it is not sent with each
-of them. Dask is imported only when a collection of its own comes in.
+The model is one node of the task graph, so that it is not sent with every block. Dask is imported
+only if a method is called with a Dask collection.
 """
 
 from __future__ import annotations
@@ -15,62 +15,66 @@ import numpy as np
 
 from outsample.placed_frame import placed_columns
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
-def lazy_on_dask(method: Callable[[Any, Any], Answer]) -> Callable[[Any, Any], Answer]:
-    """Let a method of points (q, D) take a Dask array or frame, and answer by Dask arrays.
+def lazy_on_dask(method: Callable[[Any, Any], Result]) -> Callable[[Any, Any], Result]:
+    """Decorate a method of points (q, D) to accept Dask collections.
 
-    A record of arrays becomes a record of Dask arrays, and of a frame a frame with the index of it.
+    For a Dask array it returns a Dask array or a record of Dask arrays; for a Dask frame, a Dask
+    array or a frame with the same index.
     """
 
     @wraps(method)
-    def answered(self: Any, X: Any) -> Any:
+    def dispatch(self: Any, X: Any) -> Any:
         if type(X).__module__.partition(".")[0] in ("dask", "dask_expr"):
             return over_blocks(self, method.__name__, X)
         return method(self, X)
 
-    return answered
+    return dispatch
 
 
 def over_blocks(model: Any, name: str, X: Any) -> Any:
-    """Return the lazy answer of a fitted model's method to a Dask array or frame."""
+    """Return the lazy result of a fitted model's method ``name`` for a Dask array or frame."""
     from dask.delayed import delayed
 
     node = delayed(model, traverse=False, name=f"{type(model).__name__}-{uuid4().hex}")
     if hasattr(type(X), "map_partitions") and hasattr(type(X), "columns"):
-        return _of_frame(model, node, name, X)
+        return _over_frame(model, node, name, X)
     if hasattr(type(X), "map_blocks"):
-        return _of_array(model, node, name, X)
-    what = f"{type(X).__module__}.{type(X).__qualname__}"
-    raise TypeError(f"X is a {what}, but of Dask's collections only arrays and frames hold points.")
+        return _over_array(model, node, name, X)
+    kind = f"{type(X).__module__}.{type(X).__qualname__}"
+    raise TypeError(f"X is a {kind}, but must be a Dask array or a Dask data frame.")
 
 
-def _of_array(model: Any, node: Any, name: str, X: Any) -> Any:
+def _over_array(model: Any, node: Any, name: str, X: Any) -> Any:
     if X.ndim != 2:
         raise ValueError(f"X is a Dask array of {X.ndim} dimensions, but must have 2: (q, D).")
     width = 1 if np.isnan(X.shape[1]) else int(X.shape[1])
-    told = getattr(model, name)(np.zeros((1, width), X.dtype))  # refuses what it would refuse later
+    # The result of one row gives types and shapes, and raises errors before the graph is computed.
+    example = getattr(model, name)(np.zeros((1, width), X.dtype))
     X, rows = X.rechunk({1: -1}), X.chunks[0]
-    if isinstance(told, np.ndarray):
-        axes = {} if told.ndim == 2 else {"drop_axis": 1}
-        return X.map_blocks(_block, node, name, meta=told[:0], chunks=_chunks(rows, told), **axes)
-    # Blocks that are records: nothing looks into them but the fields.
-    records = {"meta": np.empty(0, object), "chunks": (rows,)}
-    placed = X.map_blocks(_block, node, name, drop_axis=1, **records)
+    if isinstance(example, np.ndarray):
+        axes = {} if example.ndim == 2 else {"drop_axis": 1}
+        chunks = _chunks(rows, example)
+        return X.map_blocks(_block, node, name, meta=example[:0], chunks=chunks, **axes)
+    # An array whose blocks are records; only their fields are used.
+    records = X.map_blocks(
+        _block, node, name, drop_axis=1, meta=np.empty(0, object), chunks=(rows,)
+    )
     fields = []
-    for field, part in told._asdict().items():
+    for field, part in example._asdict().items():
         axes = {} if part.ndim == 1 else {"new_axis": 1}
         chunks = _chunks(rows, part)
-        fields.append(placed.map_blocks(getattr, field, meta=part[:0], chunks=chunks, **axes))
-    return type(told)(*fields)
+        fields.append(records.map_blocks(getattr, field, meta=part[:0], chunks=chunks, **axes))
+    return type(example)(*fields)
 
 
-def _of_frame(model: Any, node: Any, name: str, X: Any) -> Any:
-    told = getattr(model, name)(X._meta_nonempty)
-    if isinstance(told, np.ndarray):
-        return X.map_partitions(_partition, node, name, meta=told[:0])
-    meta = told.to_frame(index=X._meta_nonempty.index).iloc[:0]
+def _over_frame(model: Any, node: Any, name: str, X: Any) -> Any:
+    example = getattr(model, name)(X._meta_nonempty)
+    if isinstance(example, np.ndarray):
+        return X.map_partitions(_partition, node, name, meta=example[:0])
+    meta = example.to_frame(index=X._meta_nonempty.index).iloc[:0]
     return X.map_partitions(_framed, node, name, meta, meta=meta)
 
 
@@ -79,8 +83,8 @@ def _chunks(rows: Any, part: np.ndarray) -> tuple[Any, ...]:
 
 
 def _block(rows: Any, model: Any, name: str, block_info: Any = None) -> Any:
-    at = block_info[0]["chunk-location"][0] if block_info else 0
-    return _answer(rows, model, name, at)
+    number = block_info[0]["chunk-location"][0] if block_info else 0
+    return _answer(rows, model, name, number)
 
 
 def _partition(rows: Any, model: Any, name: str, partition_info: Any = None) -> Any:
@@ -96,16 +100,18 @@ def _framed(rows: Any, model: Any, name: str, meta: Any, partition_info: Any = N
     return pandas.DataFrame(placed_columns(placed), index=rows.index)
 
 
-def _answer(rows: Any, model: Any, name: str, at: int) -> Any:
-    """Answer of one block, nothing for no rows; an error says which block it was."""
+def _answer(rows: Any, model: Any, name: str, number: int) -> Any:
+    """Return the result of one block; error messages contain its number."""
     try:
         if len(rows):
             return getattr(model, name)(rows)
-        ones = np.zeros((1, rows.shape[1]), getattr(rows, "dtype", float))
+        row = np.zeros((1, rows.shape[1]), getattr(rows, "dtype", float))
         if hasattr(rows, "columns"):
-            ones = type(rows)(ones, columns=rows.columns).astype(rows.dtypes)
-        told = getattr(model, name)(ones)
-        return told[:0] if isinstance(told, np.ndarray) else type(told)(*(f[:0] for f in told))
+            row = type(rows)(row, columns=rows.columns).astype(rows.dtypes)
+        result = getattr(model, name)(row)
+        if isinstance(result, np.ndarray):
+            return result[:0]
+        return type(result)(*(field[:0] for field in result))
     except (ValueError, TypeError) as error:
-        known = TypeError if isinstance(error, TypeError) else ValueError
-        raise known(f"Partition {at} of X: {error}") from error
+        error_class = TypeError if isinstance(error, TypeError) else ValueError
+        raise error_class(f"Partition {number} of X: {error}") from error

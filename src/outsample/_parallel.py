@@ -1,7 +1,7 @@
-"""Rows over threads: the kernels release the interpreter lock, so plain threads are enough.
+"""Run compiled loops over rows in threads; they release the interpreter lock.
 
-Numba's own parallel loops are avoided on purpose: two of their three thread layers may not be
-entered from several threads at once, which a threaded server does.
+Numba's own parallel loops are not used: two of their three threading layers are not thread-safe,
+and a threaded server calls them from several threads at once.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
-# Below this many rows a thread, starting it costs more than it saves.
+# With fewer rows per thread, starting a thread costs more than it saves.
 ROWS_PER_THREAD = 64
 
 
 def thread_count(n_jobs: int | None) -> int:
-    """Threads meant by scikit-learn's ``n_jobs``: None is 1, -1 every core, -2 all but one."""
+    """Return the threads of scikit-learn's ``n_jobs``: None is 1, -1 all cores, -2 all but one."""
     if n_jobs is None:
         return 1
     if n_jobs < 0:
@@ -37,8 +37,8 @@ def over_rows(
 ) -> None:
     """Call ``kernel(start, stop, *arguments)`` on slices that cover ``range(n_rows)``.
 
-    It writes its rows into arrays of the caller; rows must not depend on one another. No thread
-    is started for fewer than ``each`` of them.
+    The kernel writes to arrays of the caller, and rows must be independent. Each thread gets at
+    least ``each`` rows.
     """
     threads = min(thread_count(n_jobs), n_rows // each)
     if threads <= 1:
@@ -46,12 +46,13 @@ def over_rows(
         return
     edges = [n_rows * i // threads for i in range(threads + 1)]
     with ThreadPoolExecutor(threads) as pool:
-        for done in [pool.submit(kernel, a, b, *arguments) for a, b in pairwise(edges)]:
-            done.result()
+        futures = [pool.submit(kernel, start, stop, *arguments) for start, stop in pairwise(edges)]
+        for future in futures:
+            future.result()
 
 
 class _OneBlasThread:
-    """Context in which BLAS has one thread, for as long as anybody is inside."""
+    """Context in which BLAS uses one thread, until the last of several threads leaves it."""
 
     def __init__(self) -> None:
         self.lock, self.inside = Lock(), 0
@@ -62,7 +63,7 @@ class _OneBlasThread:
         with self.lock:
             self.inside += 1
             if self.inside == 1:
-                if self.controller is None:  # looks at every library that is loaded: once
+                if self.controller is None:  # expensive: it inspects every loaded library
                     self.controller = ThreadpoolController()
                 self.limits = self.controller.limit(limits=1, user_api="blas")
 
@@ -73,6 +74,6 @@ class _OneBlasThread:
                 self.limits.restore_original_limits()
 
 
-# A factorisation rounds differently on two threads than on one, and on a busy machine two threads
-# that wait for one another take a hundred times as long.
+# A factorisation by two threads rounds differently, and on a busy machine it takes up to a hundred
+# times as long because the threads wait for each other.
 one_blas_thread = _OneBlasThread()

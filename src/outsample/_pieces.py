@@ -1,4 +1,4 @@
-"""New points answered for piece by piece: no copy of all of them is ever made."""
+"""Queries in chunks, so that no float64 copy of all of them is made."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ import numpy as np
 
 from outsample.points import Points, float64_rows
 
-# Entries of new points that are float64 at once: 16 MB.
+# Entries of a float64 chunk: 16 MB.
 PIECE_ENTRIES = 2**21
-LEAST_ROWS = 1024
+MIN_CHUNK_ROWS = 1024
 
 
 def in_pieces(answer: Callable[[Points], Sequence[np.ndarray]], X: Points) -> list[np.ndarray]:
-    """Arrays of q rows each, from the answers for pieces of checked points (q, D) of any real type.
+    """Return the arrays of q rows that ``answer`` gives for checked points (q, D), in chunks.
 
-    Beside the arrays themselves, memory is needed for one piece. Answers for a row must not depend
-    on the others in its piece.
+    Besides the results, one chunk is in memory. The answer for a row must not depend on the other
+    rows of its chunk.
     """
-    q, size = X.shape[0], max(LEAST_ROWS, PIECE_ENTRIES // X.shape[1])
-    if q <= size:
+    q, chunk_rows = X.shape[0], max(MIN_CHUNK_ROWS, PIECE_ENTRIES // X.shape[1])
+    if q <= chunk_rows:
         return list(answer(float64_rows(X)))
-    whole: list[np.ndarray] = []
-    for at in range(0, q, size):
-        rows = slice(at, min(at + size, q))
-        parts = answer(float64_rows(X[rows]))
-        if not whole:
-            whole = [np.empty((q, *part.shape[1:]), part.dtype) for part in parts]
-        for array, part in zip(whole, parts, strict=True):
+    results: list[np.ndarray] = []
+    for start in range(0, q, chunk_rows):
+        rows = slice(start, min(start + chunk_rows, q))
+        chunk_results = answer(float64_rows(X[rows]))
+        if not results:
+            results = [np.empty((q, *part.shape[1:]), part.dtype) for part in chunk_results]
+        for array, part in zip(results, chunk_results, strict=True):
             array[rows] = part
-    return whole
+    return results

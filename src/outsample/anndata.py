@@ -1,4 +1,4 @@
-"""Single cells: place a query onto the map of a reference, in AnnData's own slots."""
+"""Single-cell data: place the cells of a query onto the map of a reference in AnnData objects."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from outsample.files.cells import Representation, open_cells, slot
 from outsample.records import JudgedPlacement
 from outsample.trust.votes import means, votes
 
-# Rows of X, which may be on disk, that are placed at a time.
+# Cells per chunk; X may be on disk.
 CHUNK_CELLS = 20_000
-# Numbers written to ``obs``, each under this name.
-SCORES = {
+# Columns of ``obs`` and the fields of the placement that they contain.
+SCORE_COLUMNS = {
     "outsample_error_bar": "error_bar",
     "outsample_abnormality": "abnormality",
     "outsample_p_value": "p_value",
@@ -36,56 +36,54 @@ def map_query(
     inplace: bool = True,
     n_jobs: int | None = None,
 ) -> Any:
-    """Place the cells of a query onto the map of a reference, with their labels.
+    """Place the cells of a query onto the map of a reference, and transfer labels and numbers.
 
-    All it needs of the reference are two arrays, ``obsm[use_rep]`` and ``obsm[basis]``: the model
-    that made the map may be gone. The query must have the same representation, made with the
-    reference's own loadings or integrated with it. A cell gets the same answer, to the last bit,
-    alone and in any batch.
+    The reference needs two arrays, ``obsm[use_rep]`` and ``obsm[basis]``; the model that made the
+    map is not needed. The query must have the same representation, computed with the loadings of
+    the reference or integrated with it. The result for a cell is bit-identical alone and in any
+    batch.
 
     Parameters
     ----------
     query : AnnData or path of an .h5ad file
-        Cells to place; may be backed. A file is not written to: it needs ``inplace=False``.
+        Cells to place; may be backed. A path requires ``inplace=False``: the file is not changed.
     reference : AnnData or path of an .h5ad file, default=None
-        Cells with a map; may be backed. Not needed with a `model`, unless labels are asked for.
+        Cells with a map; may be backed. Not needed with a `model`, unless `obs` needs it.
     use_rep : str, default="X_pca"
-        Key of ``obsm`` in which cells are compared; ``"X"`` is the matrix itself, dense or
-        sparse, with genes matched by ``var_names``.
+        Key of ``obsm`` with the representation in which cells are compared; ``"X"`` is the matrix
+        itself, dense or sparse, with genes matched by ``var_names``.
     basis : str, default="X_umap"
         Key of ``obsm`` with the map.
     obs : str or sequence of str, default=()
-        Columns of ``reference.obs`` to carry over. Numbers become the mean of the neighbours'
-        by the weights that place the cell, anything else the label with the most votes by these.
-        Cells of the reference without a value do not vote. Number codes of clusters are labels
+        Columns of ``reference.obs`` to transfer, weighted by the weights that place the cell: a
+        number is the mean over the neighbours, any other value is decided by majority vote.
+        Reference cells without a value do not vote. Numeric cluster codes are treated as labels
         only if the column is categorical.
     model : NoveltyDetector or path of a model file, default=None
-        Fitted before, by `fit_reference`. Columns saved with the file serve as ``obs`` if no
-        reference is given.
+        Model from `fit_reference`. Without a reference, `obs` uses the columns saved with the
+        file.
     inplace : bool, default=True
-        Write into `query`; else into a copy, in memory.
+        Write to `query`; otherwise to a copy in memory.
     n_jobs : int, default=None
-        Threads to fit with, as in scikit-learn.
+        Threads for fitting, as in scikit-learn.
 
     Returns
     -------
     None or AnnData
-        The copy, with ``inplace=False``. These are written, over what was there before, and
-        nothing else:
+        The copy, with ``inplace=False``. These entries are written, replacing existing ones:
 
-        - ``obsm[basis]``: places on the map;
-        - ``obs["outsample_error_bar"]``: radius that holds the true place of 90 % of cells like
-          the reference's;
+        - ``obsm[basis]``: coordinates on the map;
+        - ``obs["outsample_error_bar"]``: radius that contains the true position for 90 % of cells
+          from the distribution of the reference;
         - ``obs["outsample_abnormality"]``, ``obs["outsample_p_value"]``: whether the cell belongs;
-          small p-values are cells unlike any of the reference;
-        - ``obs[name]``, ``obs[f"{name}_confidence"]`` for labels: the label, and its part of the
-          votes, from 0 to 1; colours of ``uns[f"{name}_colors"]`` come along;
+          cells with small p-values are unlike any cell of the reference;
+        - ``obs[name]``, ``obs[f"{name}_confidence"]`` for labels: the label, and its share of the
+          votes, from 0 to 1; also the colours ``uns[f"{name}_colors"]``;
         - ``obs[name]``, ``obs[f"{name}_deviation"]`` for numbers: the mean, and the standard
           deviation among the neighbours;
-        - ``uns["outsample"]``: what was done.
+        - ``uns["outsample"]``: the parameters.
 
-        A column of `query` that is replaced by a carried one, and that was not written here
-        before, is told by a warning.
+        A warning is issued if a column of `query` is replaced that `map_query` has not written.
 
     Examples
     --------
@@ -105,16 +103,16 @@ def map_query(
     """
     names = [obs] if isinstance(obs, str) else list(obs)
     if inplace and isinstance(query, str | os.PathLike):
-        raise ValueError("query is a path, which is not written to: ask for a copy, inplace=False.")
+        raise ValueError("query is a path, and the file is not changed: use inplace=False.")
     query = open_cells(query, "query")
     if reference is not None:
         reference = open_cells(reference, "reference")
     elif model is None:
-        raise ValueError("Give a reference to place onto, or a model fitted to one.")
-    held: Any = None
+        raise ValueError("Pass a reference to place onto, or a model fitted to one.")
+    saved_columns: Any = None
     if isinstance(model, str | os.PathLike):
-        model, held = _loaded(model)
-    columns = {name: _column(name, reference, held) for name in names}
+        model, saved_columns = _loaded(model)
+    columns = {name: _column(name, reference, saved_columns) for name in names}
     points = Representation.of(query, "query", use_rep)
     if model is None:
         _check_alike(points, Representation.of(reference, "reference", use_rep))
@@ -122,31 +120,32 @@ def map_query(
     _check_model(model)
     for column in columns.values():
         _check_rows(column, model)
-    placed, shares = _placed(model, points, bool(names))
+    placed, weights = _placed(model, points, bool(names))
     written = _written_before(query)
     _warn_of_replaced(query, names, written)
     result = query if inplace else query.to_memory(copy=True)
     result.obsm[basis] = placed.coordinates
-    for name, field in SCORES.items():
+    for name, field in SCORE_COLUMNS.items():
         result.obs[name] = getattr(placed, field)
     for name, column in columns.items():
-        _write_column(result, reference, name, column, shares)
-    carried = np.array(sorted({*written, *names}), dtype=str)
-    result.uns["outsample"] = {"use_rep": use_rep, "basis": basis, "obs": carried}
+        _write_column(result, reference, name, column, weights)
+    transferred = np.array(sorted({*written, *names}), dtype=str)
+    result.uns["outsample"] = {"use_rep": use_rep, "basis": basis, "obs": transferred}
     return None if inplace else result
 
 
 def fit_reference(
     reference: Any, *, use_rep: str = "X_pca", basis: str = "X_umap", n_jobs: int | None = None
 ) -> NoveltyDetector:
-    """Fit what `map_query` places with, to keep it: ``map_query(query, model=...)``.
+    """Fit the model of a reference, for ``map_query(query, model=...)``.
 
     Parameters
     ----------
     reference : AnnData or path of an .h5ad file
         Cells with a map; may be backed.
     use_rep : str, default="X_pca"
-        Key of ``obsm`` in which cells are compared; ``"X"`` is the matrix itself.
+        Key of ``obsm`` with the representation in which cells are compared; ``"X"`` is the matrix
+        itself.
     basis : str, default="X_umap"
         Key of ``obsm`` with the map.
     n_jobs : int, default=None
@@ -155,7 +154,7 @@ def fit_reference(
     Returns
     -------
     NoveltyDetector
-        Fitted, with the map.
+        Fitted detector with the map.
 
     Examples
     --------
@@ -176,23 +175,23 @@ def fit_reference(
     try:
         fitted.fit(X, images)
     except ValueError as error:
-        told = f"{points.label} as X, reference.obsm[{basis!r}] as y: {error}"
-        raise ValueError(told) from None
-    if points.names is not None:  # scikit-learn takes none with a sparse matrix
+        message = f"{points.label} as X, reference.obsm[{basis!r}] as y: {error}"
+        raise ValueError(message) from None
+    if points.names is not None:  # scikit-learn reads names from data frames only
         fitted.feature_names_in_ = points.names
     return fitted
 
 
 def _loaded(path: str | os.PathLike[str]) -> tuple[Any, dict[str, np.ndarray]]:
-    """Model of a file, and the columns that were saved with it."""
+    """Return the model of a file, and the columns that were saved with it."""
     from outsample.files.model_file import load, read_columns
 
     return load(path), read_columns(path)
 
 
-def _check_alike(points: Representation, known: Representation) -> None:
-    """Refuse what needs no fit to be wrong: a large reference takes its time."""
-    points.order(known.names, known.width)
+def _check_alike(points: Representation, reference: Representation) -> None:
+    """Raise an error if the query does not match the reference, before a long fit."""
+    points.order(reference.names, reference.width)
     if points.values is not None:
         points.check_finite(points.values, 0)
 
@@ -200,26 +199,29 @@ def _check_alike(points: Representation, known: Representation) -> None:
 def _check_model(model: Any) -> None:
     if not isinstance(model, NoveltyDetector) or getattr(model, "extension_", None) is None:
         raise TypeError(
-            f"model is {model!r}, but must be a NoveltyDetector fitted with a map, as from "
-            "fit_reference, or the path of one that was saved."
+            f"model is {model!r}, but must be a NoveltyDetector fitted with a map, such as from "
+            "fit_reference, or the path of its model file."
         )
 
 
-def _column(name: str, reference: Any, held: Any) -> Any:
-    """Column about the cells that were fitted, from the reference or the model file."""
+def _column(name: str, reference: Any, saved_columns: Any) -> Any:
+    """Return a column about the fitted cells, from the reference or the model file."""
     import pandas
 
-    columns, where = (held or {}), "the model file"
+    columns, where = (saved_columns or {}), "the model file"
     if reference is not None:
         columns, where = reference.obs, "reference.obs"
-    elif held is None:
+    elif saved_columns is None:
         raise ValueError("obs needs the reference, or a model file with these columns.")
     if name not in columns:
-        kept = ", ".join(map(repr, columns)) or "nothing"
-        raise KeyError(f"obs names {name!r}, but {where} has {kept}.")
+        available = ", ".join(map(repr, columns)) or "no columns"
+        raise KeyError(f"obs contains {name!r}, but {where} has {available}.")
     column = pandas.Series(columns[name]).reset_index(drop=True)
     if column.dtype.kind in "mMc":
-        raise TypeError(f"{where} has {column.dtype} in {name!r}: carry labels or numbers.")
+        raise TypeError(
+            f"{where} has {column.dtype} in {name!r}, but only labels and numbers can be "
+            "transferred."
+        )
     return column
 
 
@@ -230,54 +232,57 @@ def _check_rows(column: Any, model: NoveltyDetector) -> None:
 
 
 def _placed(
-    model: NoveltyDetector, points: Representation, with_shares: bool
+    model: NoveltyDetector, points: Representation, with_weights: bool
 ) -> tuple[JudgedPlacement, Any]:
-    """Place all cells, in pieces because they may be on disk; shares (q, n) for the columns."""
+    """Return the placement of all cells, and the neighbours' weights (q, n) if wanted."""
     order = points.order(getattr(model, "feature_names_in_", None), model.n_features_in_)
-    parts, shares = [], []
-    for at in range(0, points.cells.n_obs, CHUNK_CELLS):
-        some = points.rows(at, min(at + CHUNK_CELLS, points.cells.n_obs), order)
-        points.check_finite(some, at)
-        with warnings.catch_warnings():  # the names were compared above
+    placements, weights = [], []
+    for start in range(0, points.cells.n_obs, CHUNK_CELLS):
+        rows = points.rows(start, min(start + CHUNK_CELLS, points.cells.n_obs), order)
+        points.check_finite(rows, start)
+        with warnings.catch_warnings():  # names were compared by points.order
             warnings.filterwarnings("ignore", "X does not have valid feature names")
-            parts.append(model.place(some))
-            if with_shares:
-                shares.append(model.neighbor_weights(some))
-    if not parts:
+            placements.append(model.place(rows))
+            if with_weights:
+                weights.append(model.neighbor_weights(rows))
+    if not placements:
         raise ValueError(f"{points.label} has no cells.")
-    placed = JudgedPlacement(*(np.concatenate(field) for field in zip(*parts, strict=True)))
-    return placed, sparse.vstack(shares, format="csr") if shares else None
+    fields = zip(*placements, strict=True)
+    placed = JudgedPlacement(*(np.concatenate(field) for field in fields))
+    return placed, sparse.vstack(weights, format="csr") if weights else None
 
 
 def _written_before(query: Any) -> list[str]:
-    done = query.uns.get("outsample", {})
-    return [str(name) for name in done.get("obs", [])] if isinstance(done, Mapping) else []
+    parameters = query.uns.get("outsample", {})
+    if not isinstance(parameters, Mapping):
+        return []
+    return [str(name) for name in parameters.get("obs", [])]
 
 
 def _warn_of_replaced(query: Any, names: list[str], written: list[str]) -> None:
     replaced = [name for name in names if name in query.obs and name not in written]
     if replaced:
         warnings.warn(
-            f"query.obs had {', '.join(map(repr, replaced))} already, replaced by what the "
-            "reference's cells say; keep a copy under another name if you need it.",
+            f"map_query replaced the columns {', '.join(map(repr, replaced))} of query.obs by "
+            "values transferred from the reference.",
             stacklevel=3,
         )
 
 
-def _write_column(result: Any, reference: Any, name: str, column: Any, shares: Any) -> None:
-    """Carry labels with their confidence, numbers with their deviation."""
+def _write_column(result: Any, reference: Any, name: str, column: Any, weights: Any) -> None:
+    """Write labels with their confidence, or numbers with their deviation, to ``obs``."""
     import pandas
 
     if pandas.api.types.is_numeric_dtype(column) and column.dtype.kind != "b":
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        result.obs[name], result.obs[f"{name}_deviation"] = means(shares, values)
+        result.obs[name], result.obs[f"{name}_deviation"] = means(weights, values)
         return
     labels = column.astype("category")
-    codes, confidence = votes(shares, labels.cat.codes.to_numpy(), len(labels.cat.categories))
-    found = pandas.Categorical.from_codes(codes, dtype=labels.dtype)
-    result.obs[name] = pandas.Series(found, index=result.obs.index)
+    codes, confidence = votes(weights, labels.cat.codes.to_numpy(), len(labels.cat.categories))
+    transferred = pandas.Categorical.from_codes(codes, dtype=labels.dtype)
+    result.obs[name] = pandas.Series(transferred, index=result.obs.index)
     result.obs[f"{name}_confidence"] = confidence
-    colours = f"{name}_colors"
-    result.uns.pop(colours, None)  # those of the labels that were replaced
-    if reference is not None and colours in reference.uns:
-        result.uns[colours] = np.array(reference.uns[colours])
+    colour_key = f"{name}_colors"
+    result.uns.pop(colour_key, None)  # the colours of replaced labels
+    if reference is not None and colour_key in reference.uns:
+        result.uns[colour_key] = np.array(reference.uns[colour_key])

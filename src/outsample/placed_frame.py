@@ -1,4 +1,4 @@
-"""A placement as a table: one row a point, one column a number."""
+"""A placement as a data frame: one row per point."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-# Numbers about placed points, in the order of tables; what a placement has not is left out.
+# Numeric columns in the order of tables; those that a placement does not have are omitted.
 FRAME_COLUMNS = (
     "error_bar", "abnormality", "p_value", "bound", "n_neighbors",
     "residual", "dispersion", "off_manifold", "isolation",
@@ -15,8 +15,8 @@ FRAME_COLUMNS = (
 
 
 def map_names_for(d: int, names: Sequence[str] | None = None) -> list[str]:
-    """Names of the d coordinates: ``map_1``, ``map_2``, ..., or those given, if they will do."""
-    names = [f"map_{at}" for at in range(1, d + 1)] if names is None else list(names)
+    """Return valid names of the d coordinates; the default is ``map_1``, ``map_2``, ..."""
+    names = [f"map_{axis}" for axis in range(1, d + 1)] if names is None else list(names)
     if len(names) != d:
         raise ValueError(f"There are {len(names)} names for the {d} coordinates of the map.")
     taken = [name for name in names if names.count(name) > 1 or name in FRAME_COLUMNS]
@@ -26,14 +26,16 @@ def map_names_for(d: int, names: Sequence[str] | None = None) -> list[str]:
 
 
 def placed_columns(placed: Any, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
-    """Columns (q,) of a table of placed points, by name: coordinates first."""
+    """Return the columns (q,) of a placement by name, coordinates first."""
     names = map_names_for(placed.coordinates.shape[1], names)
-    found = dict(zip(names, placed.coordinates.T, strict=True))
-    return found | {name: getattr(placed, name) for name in FRAME_COLUMNS if hasattr(placed, name)}
+    columns = dict(zip(names, placed.coordinates.T, strict=True))
+    return columns | {
+        name: getattr(placed, name) for name in FRAME_COLUMNS if hasattr(placed, name)
+    }
 
 
 def frame(placed: Any, names: Sequence[str] | None, index: Any, kind: str) -> Any:
-    """Table of a `Placement` or `JudgedPlacement`, by pandas or polars."""
+    """Return a pandas or polars data frame of a `Placement` or `JudgedPlacement`."""
     if kind not in ("pandas", "polars"):
         raise ValueError(f"kind is {kind!r}, but must be one of 'pandas', 'polars'.")
     columns = placed_columns(placed, names)
@@ -52,10 +54,10 @@ def frame(placed: Any, names: Sequence[str] | None, index: Any, kind: str) -> An
         raise ImportError(
             "to_frame(kind='polars') needs polars: pip install \"outsample[polars]\""
         ) from None
-    made = polars.DataFrame({name: np.ascontiguousarray(one) for name, one in columns.items()})
+    table = polars.DataFrame({name: np.ascontiguousarray(c) for name, c in columns.items()})
     if index is None:
-        return made
+        return table
     name = getattr(index, "name", None) or "index"
     if name in columns:
         raise ValueError(f"index is called {name!r}, which is the name of another column.")
-    return made.insert_column(0, polars.Series(name, list(index)))
+    return table.insert_column(0, polars.Series(name, list(index)))

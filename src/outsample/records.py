@@ -1,8 +1,7 @@
-"""The small records that travel between the stages: plain arrays with names.
+"""Records of arrays that several packages share.
 
-Letters used for shapes everywhere: ``q`` queries, ``n`` training points, ``k`` neighbours of one
-query, ``D`` ambient and ``d`` embedding dimension, ``t`` tangent dimension, ``m`` all neighbours
-of a batch laid end to end.
+Letters for shapes: ``q`` queries, ``n`` training points, ``k`` neighbours of a query, ``D`` ambient
+and ``d`` embedding dimension, ``t`` tangent dimension, ``m`` neighbours of all queries together.
 """
 
 from __future__ import annotations
@@ -20,21 +19,21 @@ Counts = NDArray[np.integer[Any]]
 
 
 class Neighbors(NamedTuple):
-    """The neighbourhoods of a batch of queries, nearest first, ties by training index.
+    """Neighbours of queries, nearest first, ties by training index, in compressed rows.
 
-    Row ``i`` owns the entries ``indptr[i]:indptr[i + 1]`` of the other arrays.
+    The neighbours of query ``i`` are the entries ``indptr[i]:indptr[i + 1]``.
 
     Attributes
     ----------
     indptr : ndarray of shape (q + 1,)
-        Where each row starts.
+        Start of each query's entries.
     indices : ndarray of shape (m,)
         Training rows.
     distances : ndarray of shape (m,)
         Their distances from the query.
     inside : ndarray of shape (q,)
-        How many of the row lie inside the ball that was asked for. All of them in a search for
-        a number of neighbours; fewer than the row holds where a ball was too empty.
+        Number of neighbours inside the search radius. In a search for k neighbours, all of them;
+        in a search by radius, fewer than the row has if the ball contains too few points.
     """
 
     indptr: np.ndarray
@@ -44,14 +43,14 @@ class Neighbors(NamedTuple):
 
 
 class KNeighbors(NamedTuple):
-    """The nearest training rows of points, nearest first; unpacks as scikit-learn's pair.
+    """The k nearest training rows of each query, nearest first; unpacks like scikit-learn's pair.
 
     Attributes
     ----------
     distances : ndarray of shape (q, k)
-        How far they are, in the metric.
+        Distances in the metric.
     indices : ndarray of shape (q, k)
-        Rows of the X that was fitted.
+        Rows of the X passed to ``fit``.
     """
 
     distances: np.ndarray
@@ -59,14 +58,14 @@ class KNeighbors(NamedTuple):
 
 
 class Frames(NamedTuple):
-    """Principal directions of image neighbourhoods, widest first.
+    """Principal directions of neighbourhoods on the map, widest first.
 
     Attributes
     ----------
     axes : ndarray of shape (s, d, d)
         Eigenvectors of the covariance of Eq. 4.4, as columns.
     spread : ndarray of shape (s, d)
-        Square roots of its eigenvalues: image length per ambient length.
+        Square roots of its eigenvalues: length on the map per ambient length.
     """
 
     axes: np.ndarray
@@ -88,7 +87,7 @@ class Weights(NamedTuple):
     axes : ndarray of shape (q, d, d), (n, d, d) or (0, 0, 0)
         The bases ``B`` as columns: one per query, one per training point, or none (identity).
     per_point : bool
-        Whether ``axes`` belongs to training points.
+        True if there is one basis per training point.
     """
 
     deviations: np.ndarray
@@ -98,33 +97,33 @@ class Weights(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """Where new points go, and how far to trust that.
+    """Positions of new points on the map, and how far to trust them.
 
     Attributes
     ----------
     coordinates : ndarray of shape (q, d)
         The extension of the map to the points, Eq. 2.8.
     error_bar : ndarray of shape (q,)
-        Radius around the coordinates that holds the true image of 90 % (``level``) of points like
-        the training ones: conformal, from leave-one-out errors over the error expected at the
-        point. It grows away from the data.
+        Radius around the coordinates that contains the true position for 90 % (``level``) of points
+        from the training distribution. It is a conformal quantile of leave-one-out errors relative
+        to the error expected at the point, and grows away from the data.
     residual : ndarray of shape (q,)
         ``m(x)^2`` of Eq. 2.9 as the minimised least-squares objective,
         ``sum_j e_j' w_j e_j`` with ``e_j = psi(x_j) - psi(x)``. It grows with disagreement among
-        the neighbours' images, and shrinks with their distance.
+        the neighbours' positions, and shrinks with their distance.
     dispersion : ndarray of shape (q,)
-        ``m(x)^2`` of Eq. 2.9 with Eq. 2.4 to the letter, ``sum_j e_j' w_j^-1 e_j``. It grows with
-        disagreement and with distance.
+        ``m(x)^2`` of Eq. 2.9 with ``W`` of Eq. 2.4 read literally, ``sum_j e_j' w_j^-1 e_j``. It
+        grows with disagreement and with distance.
     off_manifold : ndarray of shape (q,)
         Distance of the point from the local PCA plane of its neighbours in the ambient space.
     isolation : ndarray of shape (q,)
-        Mean distance of its neighbours.
+        Mean distance to the neighbours.
     bound : ndarray of shape (q,)
-        Certificate: no map with the given images and Lipschitz constant ``lipschitz_`` is further
-        from ``coordinates`` than this.
+        Certificate: if the map has the Lipschitz constant ``lipschitz_``, the true position is at
+        most ``bound`` away from ``coordinates``.
     n_neighbors : ndarray of shape (q,)
-        Neighbours found inside the ball (``radius``), 0 for an isolated point whose place comes
-        from the nearest training points instead; with ``n_neighbors``, their number.
+        With ``radius``, the number of neighbours in the ball; 0 for an isolated point, which is
+        placed by its nearest training points instead. With ``n_neighbors``, their number.
 
     Examples
     --------
@@ -148,17 +147,17 @@ class Placement(NamedTuple):
     def to_frame(
         self, columns: Sequence[str] | None = None, index: Any = None, kind: str = "pandas"
     ) -> Any:
-        """Return a table with one row a point: the coordinates, then the numbers about them.
+        """Return a data frame with one row per point: coordinates, then the other fields.
 
         Parameters
         ----------
         columns : sequence of d str, default=None
-            Names of the coordinates; None is ``map_1``, ``map_2``, ...
+            Names of the coordinates; the default is ``map_1``, ``map_2``, ...
         index : sequence of shape (q,), default=None
-            Names of the points: the index of a pandas frame; polars has none, so that they become
-            its first column, under the index's own name or ``index``.
+            Index of a pandas frame. In a polars frame it becomes the first column, under the name
+            of the index or ``index``.
         kind : {"pandas", "polars"}, default="pandas"
-            What to make.
+            Library of the data frame.
 
         Returns
         -------
@@ -179,16 +178,17 @@ class Placement(NamedTuple):
 
 
 class JudgedPlacement(NamedTuple):
-    """A `Placement` with what `NoveltyDetector` thinks of the points.
+    """A `Placement` with the scores of `NoveltyDetector`.
 
     Attributes
     ----------
     coordinates, error_bar, residual, dispersion, off_manifold, isolation, bound, n_neighbors
         As in `Placement`.
     abnormality : ndarray of shape (q,)
-        How strange the points are; 0 is typical.
+        Abnormality score; 0 is typical.
     p_value : ndarray of shape (q,)
-        Conformal p-values.
+        Conformal p-value: the share of points from the training distribution that are at least as
+        unusual.
     """
 
     coordinates: Reals
@@ -205,16 +205,16 @@ class JudgedPlacement(NamedTuple):
     def to_frame(
         self, columns: Sequence[str] | None = None, index: Any = None, kind: str = "pandas"
     ) -> Any:
-        """Return a table with one row a point; see `Placement.to_frame`.
+        """Return a data frame with one row per point; see `Placement.to_frame`.
 
         Parameters
         ----------
         columns : sequence of d str, default=None
-            Names of the coordinates; None is ``map_1``, ``map_2``, ...
+            Names of the coordinates; the default is ``map_1``, ``map_2``, ...
         index : sequence of shape (q,), default=None
-            Names of the points.
+            Index of a pandas frame, or first column of a polars frame.
         kind : {"pandas", "polars"}, default="pandas"
-            What to make.
+            Library of the data frame.
 
         Returns
         -------

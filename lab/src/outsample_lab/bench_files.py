@@ -1,4 +1,4 @@
-"""The files of a benchmark: its results as JSON and back, its picture and its page."""
+"""Files of a benchmark: results as JSON, picture and page."""
 
 import json
 import os
@@ -14,7 +14,7 @@ EXACT = 17  # Significant digits of the results: as many as tell any two numbers
 
 
 class Benchmark(NamedTuple):
-    """What a benchmark leaves: tables for the terminal, each with its title, and files."""
+    """Output of a benchmark: titled tables for the terminal, and files."""
 
     tables: Sequence[tuple[str, Table]]
     seconds: float
@@ -22,23 +22,23 @@ class Benchmark(NamedTuple):
 
 
 class Bench(NamedTuple, Generic[Run]):
-    """A benchmark: how it is run, how its results become JSON and again results, what they show."""
+    """A benchmark: how to run it, to save and load its results, and to show them."""
 
     name: str  # Of its files
     run: Callable[..., Benchmark]
-    told: Callable[[Run], dict[str, Any]]
+    to_record: Callable[[Run], dict[str, Any]]
     restored: Callable[[dict[str, Any]], Run]
     tables: Callable[[Run], Sequence[tuple[str, Table]]]
     picture: Callable[[Run], Picture | None]
     page: Callable[[Run, Picture | None], str]
 
     def write(self, out_dir: PathLike, run: Any) -> Benchmark:
-        """Write results, picture, if there is one, and page."""
-        text = json.dumps(self.told(run), indent=2, allow_nan=False) + "\n"
+        """Write the results, the picture if there is one, and the page."""
+        text = json.dumps(self.to_record(run), indent=2, allow_nan=False) + "\n"
         return self._draw(out_dir, run, [write_file(Path(out_dir) / f"{self.name}.json", text)])
 
     def draw_again(self, out_dir: PathLike, path: PathLike) -> Benchmark:
-        """Write picture and page from a file of results; ValueError if it holds something else."""
+        """Write picture and page from a results file; raise ValueError for another file."""
         try:
             run = self.restored(json.loads(Path(path).read_bytes()))
         except (AttributeError, KeyError, TypeError, ValueError) as fault:
@@ -56,33 +56,33 @@ class Bench(NamedTuple, Generic[Run]):
 
 
 class UnknownNameError(ValueError):
-    """A name that is none of those there are."""
+    """Raised for a name that does not exist."""
 
 
 def chosen_by_name(
     what: str, listed: Sequence[Any], names: Sequence[str], called: Callable[[Any], set[str]],
     fold: Callable[[str], str] = str,
 ) -> list[Any]:  # fmt: skip
-    """Return those with these names, or else beginnings of names; all if no name is given."""
-    known, kept = {each.name: called(each) for each in listed}, set()
+    """Return the items whose names are, or start with, those listed; all without a list."""
+    titles, kept = {each.name: called(each) for each in listed}, set()
     for name in names:
         asked = fold(name)
-        found = {at for at, words in known.items() if asked in words} or {
-            at for at, words in known.items() if any(word.startswith(asked) for word in words)
+        matches = {at for at, words in titles.items() if asked in words} or {
+            at for at, words in titles.items() if any(word.startswith(asked) for word in words)
         }
-        if not found:
-            words = f"there is no {what} {name!r}; the {what}s are: {', '.join(known)}"
+        if not matches:
+            words = f"there is no {what} {name!r}; the {what}s are: {', '.join(titles)}"
             raise UnknownNameError(words)
-        kept |= found
+        kept |= matches
     return [each for each in listed if not names or each.name in kept]
 
 
-def fields_of(kind: Any, told: dict[str, Any]) -> dict[str, Any]:
-    """Return what is told of a record's own fields, without the figures that follow from them."""
-    return {name: told[name] for name in kind._fields if name in told}
+def fields_of(kind: Any, saved: dict[str, Any]) -> dict[str, Any]:
+    """Return the saved values of a record's fields, without the derived values."""
+    return {name: saved[name] for name in kind._fields if name in saved}
 
 
 def settings_section(notes: Iterable[tuple[str, str]]) -> Section:
-    """Say once how each method was set up; who has nothing to say is left out."""
-    said = {name: note for name, note in notes if note}
-    return Section("Settings", [f"{name}: {note}." for name, note in said.items()])
+    """Return a section with the settings of each method that has any."""
+    notes_by_name = {name: note for name, note in notes if note}
+    return Section("Settings", [f"{name}: {note}." for name, note in notes_by_name.items()])

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 )
 @click.pass_context
 def bench(context: click.Context) -> None:
-    """Measure this library and others on the same data; without a command: accuracy."""
+    """Measure this library and others on the same data; the default command is accuracy."""
     if context.invoked_subcommand is None:
         context.invoke(bench_accuracy)
 
 
 def _bench_options(less: str, data: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator with the options of every benchmark; the words tell what differs."""
+    """Return a decorator that adds the options of a benchmark: --quick, --out, --data, --from."""
     options = [
         quick(f"{less}: under a minute."),
         out_folder("outsample-bench", "the figures, the picture and the page"),
@@ -46,15 +46,16 @@ def _bench_options(less: str, data: str) -> Callable[[Callable[..., None]], Call
 
 @bench.command(
     "accuracy",
-    short_help="How near to the truth, on maps of every kind.",
+    short_help="Hold-out errors on many maps.",
     epilog=example("outsample bench accuracy --quick"),
 )
 @_bench_options("Three small maps and one split", "embedding/mnist.npz")
 @click.option("--maps", multiple=True, metavar="NAME", help="Only these maps; may be repeated.")
 def bench_accuracy(maps: tuple[str, ...], **options: Any) -> None:
-    """Hide points of many maps, place them again, and compare with other methods.
+    """Measure the hold-out errors of this and other methods on many maps.
 
-    Needs the extra outsample-lab[bench] for UMAP and openTSNE; what is missing is skipped and said.
+    Needs the extra outsample-lab[bench] for UMAP and openTSNE; missing packages are skipped and
+    reported.
     """
     from outsample_lab.accuracy.accuracy_bench import ACCURACY
 
@@ -63,7 +64,7 @@ def bench_accuracy(maps: tuple[str, ...], **options: Any) -> None:
 
 @bench.command(
     "novelty",
-    short_help="Strange rows among normal ones, on sets of every kind.",
+    short_help="Detection of anomalous rows on many data sets.",
     epilog=example("outsample bench novelty --quick"),
 )
 @_bench_options("A few small sets and one seed", "outliers/, embedding/mnist.npz and darpa98/")
@@ -72,7 +73,7 @@ def bench_accuracy(maps: tuple[str, ...], **options: Any) -> None:
     "--detectors", multiple=True, metavar="NAME", help="Only these detectors; may be repeated."
 )
 def bench_novelty(sets: tuple[str, ...], detectors: tuple[str, ...], **options: Any) -> None:
-    """Let detectors learn normal rows, show them new ones, and compare how they rank them.
+    """Fit detectors to normal rows, and compare how they rank normal and anomalous new rows.
 
     Needs the extra outsample-lab[bench] for PyOD, and torch for one of its detectors. Missing
     packages are reported. Without data files it uses the digits and simulated traffic.
@@ -84,13 +85,13 @@ def bench_novelty(sets: tuple[str, ...], detectors: tuple[str, ...], **options: 
 
 @bench.command(
     "speed",
-    short_help="Times over bare searches and other libraries; memory; error against n.",
+    short_help="Times relative to bare searches and other libraries; memory; error against n.",
     epilog=example("outsample bench speed --parts exact --parts row"),
 )
 @_bench_options("Small sizes, and without the slow parts", "embedding/mnist.npz")
 @click.option("--parts", multiple=True, metavar="NAME", help="Only these parts; may be repeated.")
 def bench_speed(parts: tuple[str, ...], **options: Any) -> None:
-    """Time placing and fitting beside bare neighbour searches and beside other libraries.
+    """Time placing and fitting against bare neighbour searches and other libraries.
 
     A full run takes 30 to 40 minutes on two idle cores. Needs the extra outsample-lab[bench] for
     UMAP and openTSNE; missing packages are skipped and reported.
@@ -102,12 +103,12 @@ def bench_speed(parts: tuple[str, ...], **options: Any) -> None:
 
 @bench.command(
     "stream",
-    short_help="Days of traffic in their order, learned from as they arrive.",
+    short_help="Streaming detection on days of network traffic.",
     epilog=example("outsample bench stream --quick"),
 )
 @_bench_options("The first few days", "darpa98/")
 def bench_stream(**options: Any) -> None:
-    """Let learners watch days of traffic go by, and count false alarms and attacks found.
+    """Replay days of traffic to learners, and count false alarms and detected attacks.
 
     Needs the extra outsample-lab[bench] for river's trees. Without data files it replays three
     simulated days.
@@ -119,12 +120,12 @@ def bench_stream(**options: Any) -> None:
 
 @bench.command(
     "service",
-    short_help="A service under load: one row, many, too many, unruly clients.",
+    short_help="A service under load: single rows, batches, overload, unruly clients.",
     epilog=example("outsample bench service --quick"),
 )
 @_bench_options("A few seconds of each load", "nothing: the points are made up")
 def bench_service(**options: Any) -> None:
-    """Serve a model on this machine, and ask it for less and for far more than it can do.
+    """Serve a model on this machine, and measure it below and far above its capacity.
 
     A full run takes seven minutes; the machine should be idle. Needs the extra outsample[serve].
     """
@@ -136,35 +137,35 @@ def bench_service(**options: Any) -> None:
 def _bench(
     bench: Bench[Any], *, out: str, data: str | None, results_file: str | None, **choice: Any
 ) -> None:
-    """Measure, or draw again what was measured; then show it."""
+    """Run a benchmark or read its results file, and show the results."""
     from outsample.report.terminal import shown_progress
     from outsample_lab.environment import data_folder
 
     with plain_errors():
         if results_file is not None:
-            found = bench.draw_again(out, results_file)
+            result = bench.draw_again(out, results_file)
         else:
             with shown_progress() as progress:
-                given = {"folder": data_folder(data), "progress": progress, "show": show}
-                found = bench.run(out, **given, **choice)
-        for titled in found.tables:
+                options = {"folder": data_folder(data), "progress": progress, "show": show}
+                result = bench.run(out, **options, **choice)
+        for titled in result.tables:
             show(*titled)
-        show_files(found.seconds, found.files)
+        show_files(result.seconds, result.files)
 
 
 @click.command(
-    short_help="Run the paper's experiments again.", epilog=example("outsample reproduce --quick")
+    short_help="Run the paper's experiments.", epilog=example("outsample reproduce --quick")
 )
 @data_option("darpa98/", ", else simulated traffic")
 @out_folder("outsample-reproduction", "results.json and report.html")
 @quick("Fewer grids, sizes and repetitions: under a minute.")
 @again("Run nothing: draw the page again from the results.json")
 def reproduce(data: str | None, out: str, quick: bool, results_file: str | None) -> None:
-    """Run Section 7 of the paper whole, and write every number beside the paper's.
+    """Run the experiments of Section 7 of the paper, and compare every number with the paper.
 
     Table 7.1 and Fig. 7.1 and 7.2 (the sphere), Fig. 7.3 (extensions of a diffusion map), Fig. 7.4
-    to 7.6 (a day of network traffic and its odd minutes), and the costs of Section 6. Without the
-    data files traffic is simulated, and labelled so.
+    to 7.6 (a day of network traffic and its anomalous minutes), and the costs of Section 6. Without
+    the data files, traffic is simulated and labelled as such.
     """
     from outsample.report.terminal import shown_progress
     from outsample_lab.environment import data_folder
@@ -173,11 +174,11 @@ def reproduce(data: str | None, out: str, quick: bool, results_file: str | None)
 
     with plain_errors():
         with shown_progress() as progress:
-            found = draw_again(results_file, out) if results_file else run_reproduction(
+            result = draw_again(results_file, out) if results_file else run_reproduction(
                 out, folder=data_folder(data), size=QUICK if quick else FULL, progress=progress
             )  # fmt: skip
-        for titled in summary_tables(found.results):
+        for titled in summary_tables(result.results):
             show(*titled)
-        if found.results.data.notice:
-            click.echo(found.results.data.notice)
-        show_files(found.seconds, found.files)
+        if result.results.data.notice:
+            click.echo(result.results.data.notice)
+        show_files(result.seconds, result.files)

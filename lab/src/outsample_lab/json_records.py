@@ -1,4 +1,4 @@
-"""Typed records to JSON and back, so that a page can be drawn again from its file of results."""
+"""Convert typed records to JSON and back, so that a page can be drawn from a results file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DIGITS = 9  # Significant digits in the file
 
 
 def plain(value: Any, digits: int = DIGITS) -> Any:
-    """Return records as dicts and arrays as lists, numbers rounded; what is not finite is None.
+    """Return records as dicts and arrays as lists; numbers are rounded, NaN and inf are None.
 
     >>> plain({"a": np.array([0.1 + 0.2, np.inf]), "b": (True, np.int64(3))})
     {'a': [0.3, None], 'b': [True, 3]}
@@ -35,7 +35,7 @@ def plain(value: Any, digits: int = DIGITS) -> Any:
 
 
 def restored(kind: Any, value: Any) -> Any:
-    """Return what `plain` made of a value, as the type it had: the annotations tell which.
+    """Return a value of `plain` as its original type, according to the annotations.
 
     Raises ValueError, with the field in question, where the value is of another kind.
 
@@ -69,7 +69,7 @@ def restored(kind: Any, value: Any) -> Any:
 
 
 def read_record(kind: Any, path: str | os.PathLike[str]) -> Any:
-    """Return the record of a JSON file; ValueError in one line if the file holds something else."""
+    """Return the record of a JSON file; raise ValueError if the file does not match."""
     try:
         return restored(kind, json.loads(Path(path).read_bytes()))
     except ValueError as fault:
@@ -78,9 +78,9 @@ def read_record(kind: Any, path: str | os.PathLike[str]) -> Any:
 
 
 def _record(kind: Any, value: Any) -> Any:
-    """Return the record of a dict with all of its fields; those with a default may be absent."""
-    found, hints = set(_expected(dict, value)), get_type_hints(kind)
-    if odd := (found - {*hints}) | (hints.keys() - found - kind._field_defaults.keys()):
+    """Return the record of a dict; fields with a default may be missing."""
+    keys, hints = set(_expected(dict, value)), get_type_hints(kind)
+    if odd := (keys - {*hints}) | (hints.keys() - keys - kind._field_defaults.keys()):
         raise ValueError(f"missing or unknown in {kind.__name__}: {', '.join(sorted(odd))}")
     fields = {}
     for name in value:

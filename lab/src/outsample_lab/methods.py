@@ -1,4 +1,4 @@
-"""Methods that several experiments share: their names, the paper's, the rival, and their errors."""
+"""Methods of several experiments: names, the paper's weightings, the reference, errors."""
 
 from typing import Any
 
@@ -23,20 +23,20 @@ TITLES = {
 
 
 def paper_weights(weighting: str, **settings: Any) -> PCAExtension:
-    """Return the paper's extension with one of its weightings, unfitted: a local mean."""
+    """Return the paper's unfitted extension, a local mean, with one of its weightings."""
     return PCAExtension(weighting=weighting, order=0, loss="squared", **settings)
 
 
 def paper_weightings(**settings: Any) -> dict[str, PCAExtension]:
-    """Return the paper's three, by name."""
+    """Return the paper's three weightings by name."""
     return {name: paper_weights(name, **settings) for name in WEIGHTINGS}
 
 
 def reference() -> KNeighborsRegressor:
-    """Return the rival of every experiment: what people write when they have no library."""
+    """Return the reference method of every experiment, nearest neighbours of scikit-learn."""
     return KNeighborsRegressor(n_neighbors=15, weights="distance")
 
 
 def errors(placed: NDArray[np.float64], truth: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the Euclidean distance of each placed point from its true image."""
+    """Return the Euclidean distance of each placed point from its true position."""
     return np.linalg.norm(placed - truth, axis=1)

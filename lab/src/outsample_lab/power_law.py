@@ -1,4 +1,4 @@
-"""How something grows: the exponent of a power law, from measurements."""
+"""Exponents of power laws, from measurements."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""How far a long run has come: shares of the work, told to whoever shows them."""
+"""Progress of a long run, as shares of the work."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ Progress = Callable[[float, str], None]
 
 
 class Teller:
-    """Turns the progress of named parts into that of the whole; weights are rough seconds."""
+    """Converts the progress of named parts to that of the run; weights are rough seconds."""
 
     def __init__(self, progress: Progress | None, weights: Mapping[str, float]) -> None:
         self.progress, self.weights, self.done = progress, weights, 0.0
         self.total = sum(weights.values())
 
     def part(self, name: str) -> Progress:
-        """Return the progress callback of one part; those before it are done."""
+        """Return the progress callback of one part."""
         begin, weight = self.done, self.weights[name]
         self.done += weight
 
@@ -28,13 +28,13 @@ class Teller:
         return tell
 
     def finish(self) -> None:
-        """Tell that all is done."""
+        """Report that the run is complete."""
         if self.progress is not None:
             self.progress(1.0, "done")
 
 
 def step_by_step(tell: Progress, n_steps: int, what: str) -> Callable[[object], None]:
-    """Tell that something begins, and return a callback for the end of each of its steps."""
+    """Report the start of a task, and return a callback for the end of each of its steps."""
     done = count(1)
     tell(0.0, what)
     return lambda step: tell(next(done) / n_steps, what)

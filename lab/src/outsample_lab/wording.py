@@ -1,4 +1,4 @@
-"""Numbers and names as they are written on pages."""
+"""Text for numbers and names on pages."""
 
 import math
 from typing import Any
@@ -7,7 +7,7 @@ ABSENT = "–"  # Stands for a number that does not exist
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Write a number: plainly where that is short, else with a power of ten.
+    """Return a number as text: plain if short, else with a power of ten.
 
     >>> number(0.00808), number(137.07), number(2.72e-7), number(0.0), number(None)
     ('0.00808', '137', '2.72·10⁻⁷', '0', '–')
@@ -22,7 +22,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def measured(value: float | None, spread: float | None, digits: int = 3) -> str:
-    r"""Write a number and its spread, to the same place; a line breaks only before the sign.
+    r"""Return a number and its spread with equal decimals, as text that breaks before the sign.
 
     >>> measured(0.00905, 0.00044), measured(5.68e-5, 3.3e-6), measured(1.5, None)
     ('0.00905 ±\xa00.00044', '(5.68 ±\xa00.33)·10⁻⁵', '1.50')
@@ -42,7 +42,7 @@ RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def percent(share: float | None) -> str:
-    """Write a share as a percentage; 100 % only if it is all of it.
+    """Return a share as a percentage; 100 % only for 1.
 
     >>> percent(1.0), percent(0.9999), percent(0.5), percent(None)
     ('100 %', '99.9 %', '50.0 %', '–')
@@ -53,7 +53,7 @@ def percent(share: float | None) -> str:
 
 
 def plural(count: int, word: str) -> str:
-    """Write a count and its noun.
+    """Return a count with its noun.
 
     >>> plural(1, "size"), plural(3, "size")
     ('1 size', '3 sizes')
@@ -62,7 +62,7 @@ def plural(count: int, word: str) -> str:
 
 
 def together(value: Any) -> str:
-    """Write a setting of any kind on one line.
+    """Return a setting as text on one line.
 
     >>> together([1, 2]), together(None)
     ('1, 2', '–')

@@ -1,1 +1,1 @@
-"""Which extension is best on the user's own map: hold-out errors of each."""
+"""Comparison of extensions on a map by hold-out errors."""

@@ -1,4 +1,4 @@
-"""Which extension is best on the user's own map: images are hidden, then placed again."""
+"""Compare extensions on a map by hold-out errors."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from outsample.comparison.holdout import Case, ComparisonRow, measure
 from outsample.estimators.pca_extension import PCAExtension
 from outsample.points import map_size
 
-LEAST_POINTS = 5
-# Words of the columns, and how their figures are written.
-COLUMNS = (
+MIN_POINTS = 5
+# Field, heading and format of each column of the printed table.
+TABLE_COLUMNS = (
     ("error", "error", "{:#.3g}"),
     ("spread", "+-", "{:.1g}"),
     ("median", "median", "{:#.3g}"),
@@ -29,14 +29,14 @@ COLUMNS = (
 
 
 class Comparison(Sequence[ComparisonRow]):
-    """Rows from the smallest error to the largest; those that failed come last.
+    """Results of extensions in order of their errors; failed extensions come last.
 
-    Prints as a table. ``pandas.DataFrame(comparison)`` works, and so does a loop.
+    Prints as a table; ``pandas.DataFrame(comparison)`` makes a data frame.
 
     Parameters
     ----------
     rows : iterable of ComparisonRow
-        In any order.
+        Results in any order.
 
     Examples
     --------
@@ -77,23 +77,14 @@ class Comparison(Sequence[ComparisonRow]):
 
     @staticmethod
     def header() -> list[str]:
-        """Return the words over the columns."""
-        return ["extension", *(word for _, word, _ in COLUMNS)]
+        """Return the headings of the columns."""
+        return ["extension", *(heading for _, heading, _ in TABLE_COLUMNS)]
 
     @staticmethod
     def cells(row: ComparisonRow) -> list[str]:
-        """Return a row's figures as people read them, dashes where it failed."""
-        figures = [form.format(getattr(row, field)) for field, _, form in COLUMNS]
-        return [row.name, *(["-"] * len(COLUMNS) if row.failure else figures)]
-
-    def to_dict(self) -> dict[str, list[Any]]:
-        """Return the columns by name, for ``pandas.DataFrame`` or JSON.
-
-        Returns
-        -------
-        dict of lists
-        """
-        return {field: [getattr(row, field) for row in self] for field in ComparisonRow._fields}
+        """Return the formatted cells of a row; dashes if the extension failed."""
+        numbers = [form.format(getattr(row, field)) for field, _, form in TABLE_COLUMNS]
+        return [row.name, *(["-"] * len(TABLE_COLUMNS) if row.failure else numbers)]
 
     def to_records(self) -> list[dict[str, Any]]:
         """Return the rows as dicts.
@@ -115,35 +106,35 @@ def compare(
     random_state: Any = 0,
     on_row: Callable[[ComparisonRow], None] | None = None,
 ) -> Comparison:
-    """Measure extensions on a map: hide the images of some points and place those again.
+    """Measure extensions on a map: hide the coordinates of random points and place these points.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n, D)
         Points.
     Y : array-like of shape (n, d)
-        Their images under the map.
+        Their map.
     extensions : list, list of (name, extension), or dict, default=None
-        Anything with ``fit(X, Y)`` and ``transform(X)`` or ``predict(X)``: the extensions of this
-        library, any regressor, pipelines. They are cloned, never changed. None takes
-        ``PCAExtension()``, the paper's tangent weights, and nearest neighbours.
+        Estimators with ``fit(X, Y)`` and ``transform(X)`` or ``predict(X)``: extensions of this
+        library, regressors, pipelines. They are cloned. The default is ``PCAExtension()``, the
+        tangent weights of the paper, and nearest neighbours.
     n_splits : int, default=3
-        Random splits.
+        Number of random splits.
     test_size : float, default=0.2
-        Share of the points that is hidden in each.
+        Share of the points that is hidden in each split.
     random_state : int, RandomState, Generator or None, default=0
-        Seed of the splits; all extensions see the same ones.
+        Seed of the splits, which are the same for all extensions.
     on_row : callable, optional
-        Called with each row as soon as it is known.
+        Called with each row as soon as it is measured.
 
     Returns
     -------
     Comparison
-        One row each, the best first. An extension that fails gets a row that says why.
+        One row per extension, the best first. If an extension fails, its row contains the error.
 
     See Also
     --------
-    PCAExtension : Its ``selection_`` is a comparison of its own variants, by leave-one-out.
+    PCAExtension : Its ``selection_`` compares its candidate models by leave-one-out.
 
     Examples
     --------
@@ -160,19 +151,19 @@ def compare(
     check_number("test_size", test_size, 0, 0.9, open_below=True)
     X, Y = check_training(PCAExtension(), X, Y)
     n = len(Y)
-    if n < LEAST_POINTS:
-        raise ValueError(f"compare got {n} points, but needs {LEAST_POINTS} or more.")
+    if n < MIN_POINTS:
+        raise ValueError(f"compare got {n} points, but needs at least {MIN_POINTS}.")
     n_hidden = min(n - 2, max(1, round(test_size * n)))
-    named = _defaults(n - n_hidden) if extensions is None else _named(extensions)
+    by_name = _defaults(n - n_hidden) if extensions is None else _by_name(extensions)
     if isinstance(random_state, np.random.Generator):
         random_state = random_seed(random_state)
     random = check_random_state(random_state)
     cases = []
     for _ in range(n_splits):
-        hidden, known = np.split(random.permutation(n), [n_hidden])
-        cases.append(Case(X[known], Y[known], X[hidden], Y[hidden]))
+        hidden, training = np.split(random.permutation(n), [n_hidden])
+        cases.append(Case(X[training], Y[training], X[hidden], Y[hidden]))
     rows = []
-    for name, extension in named.items():
+    for name, extension in by_name.items():
         row = measure(name, partial(clone, extension, safe=False), cases, map_size(Y))
         rows.append(row)
         if on_row is not None:
@@ -181,29 +172,29 @@ def compare(
 
 
 def _defaults(n: int) -> dict[str, Any]:
-    """Return what everybody would try, for n training points."""
+    """Return the default extensions for n training points, by name."""
     k = min(15, n)
     tangent = PCAExtension(weighting="tangent", order=0, loss="squared", n_neighbors=k)
-    near = {
+    nearest = {
         f"{k}-NN, inverse distance": KNeighborsRegressor(k, weights="distance")
         for k in sorted({min(5, n), k})
     }
-    return {"PCAExtension()": PCAExtension(), "tangent weights (Eq. 4.5)": tangent, **near}
+    return {"PCAExtension()": PCAExtension(), "tangent weights (Eq. 4.5)": tangent, **nearest}
 
 
-def _named(extensions: Any) -> dict[str, Any]:
-    """Give every extension a name of its own, and refuse what is none."""
+def _by_name(extensions: Any) -> dict[str, Any]:
+    """Return the extensions under distinct names; raise TypeError for other objects."""
     if isinstance(extensions, Mapping):
         items = list(extensions.items())
     elif _is_extension(extensions):
-        raise TypeError("extensions is a single one; write it in a list: [...].")
+        raise TypeError("extensions is one extension, but must be a list: [extension].")
     elif isinstance(extensions, Iterable) and not isinstance(extensions, str | bytes):
-        items = [item if _is_pair(item) else (_words(item), item) for item in extensions]
+        items = [item if _is_pair(item) else (_one_line(item), item) for item in extensions]
     else:
         raise TypeError(f"extensions is {extensions!r}, but must be a list or a dict.")
     if not items:
-        raise ValueError("extensions is empty; give at least one, or None for the usual ones.")
-    named: dict[str, Any] = {}
+        raise ValueError("extensions is empty; pass at least one, or None for the defaults.")
+    by_name: dict[str, Any] = {}
     for name, extension in items:
         if isinstance(extension, type):
             raise TypeError(f"{extension.__name__} is a class; write {extension.__name__}().")
@@ -213,8 +204,8 @@ def _named(extensions: Any) -> dict[str, Any]:
                 "predict(X)."
             )
         names = (str(name), *(f"{name} ({at})" for at in range(2, len(items) + 1)))
-        named[next(free for free in names if free not in named)] = extension
-    return named
+        by_name[next(free for free in names if free not in by_name)] = extension
+    return by_name
 
 
 def _is_pair(item: Any) -> bool:
@@ -225,6 +216,6 @@ def _is_extension(item: Any) -> bool:
     return hasattr(item, "fit") and (hasattr(item, "transform") or hasattr(item, "predict"))
 
 
-def _words(extension: Any) -> str:
-    """Write an extension on one line."""
+def _one_line(extension: Any) -> str:
+    """Return the repr of an extension on one line."""
     return " ".join(repr(extension).split())

@@ -1,4 +1,4 @@
-"""Do error bars hold what they promise, and everywhere? Coverage by tenths of the points."""
+"""Coverage of error bars, overall and by deciles of the points."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import numpy as np
 from outsample.comparison.holdout import Case
 from outsample.neighbors.index import NeighborIndex
 
-TENTHS = 10
-# The distance to this training point tells how dense a place is.
+N_DECILES = 10
+# The distance to this nearest training point measures density.
 DENSITY_NEIGHBOR = 15
 
 
 class Coverage(NamedTuple):
-    """Which share of hidden points has its true image within the error bar, overall and by tenths.
+    """Share of hidden points whose true position is within the error bar, overall and by deciles.
 
     Attributes
     ----------
     share : float
-        Of all hidden points.
+        Coverage of all hidden points.
     width : float
         Mean error bar.
     isolation, density, bar : ndarray of shape (10,)
-        Shares of the tenth with the smallest to that with the largest ``Placement.isolation``, the
-        densest to the sparsest (by the distance to the 15th training point), and the narrowest to
-        the widest bar; NaN where a tenth has no points.
+        Coverage by deciles of ``Placement.isolation`` (smallest first), of density (densest first,
+        measured by the distance to the 15th training point), and of the error bar (narrowest
+        first); NaN for a decile without points.
     """
 
     share: float
@@ -38,19 +38,19 @@ class Coverage(NamedTuple):
 
     @property
     def lowest(self) -> float:
-        """Share of the tenth that is served worst, of any kind."""
+        """Lowest coverage of any decile."""
         return float(np.nanmin([self.isolation, self.density, self.bar]))
 
 
 def coverage(fitted: Any, case: Case) -> Coverage:
-    """Place the hidden points of a case by an extension that is fitted to it, and count.
+    """Return the coverage of a fitted extension's error bars on the hidden points of a case.
 
     Parameters
     ----------
-    fitted : PCAExtension, or what has a ``place`` like it
+    fitted : PCAExtension, or an estimator with the same ``place``
         Fitted to ``case.X`` and ``case.Y``.
     case : Case
-        Points, their images, hidden points and their true images.
+        Training points and their map, hidden points and their true positions.
 
     Returns
     -------
@@ -62,27 +62,27 @@ def coverage(fitted: Any, case: Case) -> Coverage:
     >>> X = np.random.default_rng(0).normal(size=(900, 2))
     >>> Y, plain = np.sin(X), {"weighting": "distance", "order": 0, "loss": "squared"}
     >>> fitted = PCAExtension(n_neighbors=5, **plain).fit(X[:500], Y[:500])
-    >>> found = coverage(fitted, Case(X[:500], Y[:500], X[500:], Y[500:]))
-    >>> 0.85 < found.share < 0.95, found.lowest > 0.7
+    >>> result = coverage(fitted, Case(X[:500], Y[:500], X[500:], Y[500:]))
+    >>> 0.85 < result.share < 0.95, result.lowest > 0.7
     (True, True)
     """
     placed = fitted.place(case.X_new)
-    held = np.linalg.norm(placed.coordinates - case.truth, axis=1) <= placed.error_bar
+    covered = np.linalg.norm(placed.coordinates - case.truth, axis=1) <= placed.error_bar
     k = min(DENSITY_NEIGHBOR, case.X.shape[0])
-    apart = NeighborIndex(case.X).nearest(case.X_new, k).distances[k - 1 :: k]
-    tenths = [_by_tenths(held, by) for by in (placed.isolation, apart, placed.error_bar)]
-    return Coverage(float(held.mean()), float(placed.error_bar.mean()), *tenths)
+    sparsity = NeighborIndex(case.X).nearest(case.X_new, k).distances[k - 1 :: k]
+    deciles = [_by_deciles(covered, by) for by in (placed.isolation, sparsity, placed.error_bar)]
+    return Coverage(float(covered.mean()), float(placed.error_bar.mean()), *deciles)
 
 
-def mean_coverage(parts: Sequence[Coverage]) -> Coverage:
-    """Mean over splits, with as many hidden points in each."""
-    share, width, *tenths = zip(*parts, strict=True)
-    means = [_known_mean(np.array(part)) for part in tenths]
+def mean_coverage(splits: Sequence[Coverage]) -> Coverage:
+    """Return the mean over splits with equal numbers of hidden points."""
+    share, width, *deciles = zip(*splits, strict=True)
+    means = [_finite_mean(np.array(shares)) for shares in deciles]
     return Coverage(float(np.mean(share)), float(np.mean(width)), *means)
 
 
 def measure_coverage(build: Callable[[], Any], cases: Sequence[Case]) -> Coverage:
-    """Fit an extension to each case, and count over all of them.
+    """Fit an extension to each case, and return the mean coverage.
 
     Parameters
     ----------
@@ -94,19 +94,18 @@ def measure_coverage(build: Callable[[], Any], cases: Sequence[Case]) -> Coverag
     Returns
     -------
     Coverage
-        Tenths are those of each split.
+        Deciles are those of each split.
     """
     return mean_coverage([coverage(build().fit(case.X, case.Y), case) for case in cases])
 
 
-def _by_tenths(held: np.ndarray, by: np.ndarray) -> np.ndarray:
-    """Shares (10,) of points in the order of a quantity (q,)."""
-    parts = np.array_split(held[np.argsort(by, kind="stable")], TENTHS)
+def _by_deciles(covered: np.ndarray, by: np.ndarray) -> np.ndarray:
+    """Return the coverage (10,) by deciles of a quantity (q,)."""
+    parts = np.array_split(covered[np.argsort(by, kind="stable")], N_DECILES)
     return np.array([part.mean() if len(part) else np.nan for part in parts])
 
 
-def _known_mean(shares: np.ndarray) -> np.ndarray:
-    """Mean (10,) over splits (m, 10) of what is known."""
-    known = np.isfinite(shares)
-    sums = np.where(known, shares, 0.0).sum(axis=0)
-    return np.where(known.any(axis=0), sums / np.maximum(known.sum(axis=0), 1), np.nan)
+def _finite_mean(shares: np.ndarray) -> np.ndarray:
+    """Return the means (10,) of the finite values of the splits (m, 10)."""
+    counts = np.isfinite(shares).sum(axis=0)
+    return np.where(counts > 0, np.nansum(shares, axis=0) / np.maximum(counts, 1), np.nan)

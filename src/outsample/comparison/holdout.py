@@ -1,4 +1,4 @@
-"""Hold-out errors: an extension is fitted to a part of a map and places the rest."""
+"""Hold-out errors: an extension is fitted to a part of a map and places the other points."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ NAN = float("nan")
 
 
 class Case(NamedTuple):
-    """One training set, dense or sparse, with the points hidden from it."""
+    """A training set, dense or sparse, and hidden points with their true positions."""
 
     X: Any
     Y: np.ndarray
     X_new: Any
-    truth: np.ndarray  # True images of the hidden points `X_new`
-    draws: int = 1  # The hidden points are this many draws of equal size, one after the other
+    truth: np.ndarray  # True positions of the hidden points `X_new`
+    draws: int = 1  # Number of equally large samples that the hidden points consist of
 
 
 class ComparisonRow(NamedTuple):
-    """What one extension reached on points it had not seen.
+    """Hold-out errors and run time of one extension.
 
     Attributes
     ----------
     name : str
         The extension.
     error : float
-        Mean distance from the true image over the root mean square size of the map; NaN where
-        the extension failed.
+        Mean distance from the true position, relative to the root mean square size of the map;
+        NaN if the extension failed.
     spread : float
-        Standard deviation of that mean from split to split.
+        Standard deviation of the error over splits.
     median, quantile_90 : float
-        Of the same relative distances, over the hidden points of all splits.
+        Quantiles of the relative distances, over the hidden points of all splits.
     fit_seconds, place_ms : float
-        Seconds of one fit and milliseconds for each hidden point; medians over the splits.
+        Seconds per fit and milliseconds per hidden point; medians over the splits.
     failure : str
-        Why there are no figures; empty if all went well.
+        The error if the extension failed, else empty.
     """
 
     name: str
@@ -61,39 +61,46 @@ def measure(
     size: float,
     on_case: Callable[[Any, Case, np.ndarray], None] | None = None,
 ) -> ComparisonRow:
-    """Fit an extension to each case, place the hidden points; errors in units of `size`."""
-    # The row's `failure` is set if the extension raised, or did not return a finite image a point.
-    # `on_case` is called with the fitted extension, the case and the errors, shape (q,).
-    errors, means, fits, places = [], [], [], []
+    """Fit an extension to each case, place the hidden points, and return the errors over `size`.
+
+    If the extension raises, or returns coordinates that are not finite, the row has a `failure`.
+    `on_case` is called with the fitted extension, the case and the errors (q,).
+    """
+    errors, means, fit_times, place_times = [], [], [], []
     try:
         for case in cases:
             begin = time.perf_counter()
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # a line each would bury the table
+                warnings.simplefilter("ignore")  # the table would be lost among warnings
                 fitted = build()
                 fitted.fit(case.X, case.Y)
                 middle = time.perf_counter()
                 placed = place(fitted, case.X_new, case.Y.shape[1])
-            places.append(time.perf_counter() - middle)
-            fits.append(middle - begin)
+            place_times.append(time.perf_counter() - middle)
+            fit_times.append(middle - begin)
             errors.append(np.sqrt((((placed - case.truth) / size) ** 2).sum(axis=1)))
             means.extend(errors[-1].reshape(case.draws, -1).mean(axis=1))
             if on_case is not None:
                 on_case(fitted, case, errors[-1])
-    except Exception as error:  # whatever an extension raises, the others go on
-        words = str(error).strip().splitlines() or [""]
-        failure = f"{type(error).__name__}: {words[0]}"
+    except Exception as error:  # the other extensions are still compared
+        lines = str(error).strip().splitlines() or [""]
+        failure = f"{type(error).__name__}: {lines[0]}"
         return ComparisonRow(name, NAN, NAN, NAN, NAN, NAN, NAN, failure)
-    middle_error, high = np.quantile(np.concatenate(errors), [0.5, 0.9])
-    seconds = float(np.median(places)) / len(cases[0].truth)
+    median, quantile_90 = np.quantile(np.concatenate(errors), [0.5, 0.9])
+    seconds_per_point = float(np.median(place_times)) / len(cases[0].truth)
     return ComparisonRow(
-        name, float(np.mean(means)), float(np.std(means)), float(middle_error), float(high),
-        float(np.median(fits)), 1000 * seconds,
-    )  # fmt: skip
+        name=name,
+        error=float(np.mean(means)),
+        spread=float(np.std(means)),
+        median=float(median),
+        quantile_90=float(quantile_90),
+        fit_seconds=float(np.median(fit_times)),
+        place_ms=1000 * seconds_per_point,
+    )
 
 
 def place(fitted: Any, X: Any, d: int) -> np.ndarray:
-    """Return the images of q points, shape (q, d), under a fitted extension or regressor."""
+    """Return the coordinates (q, d) of points by a fitted extension or regressor."""
     placed = images_by(fitted, X).astype(np.float64, copy=False)
     if placed.shape != (X.shape[0], d):
         raise ValueError(f"returned an array of shape {placed.shape}, not {(X.shape[0], d)}")

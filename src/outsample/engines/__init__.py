@@ -1,1 +1,1 @@
-"""Rows by the million and on many machines: batches of any kind, saved models, shards."""
+"""Large numbers of rows: batches of any table type, cluster engines, sharded training sets."""

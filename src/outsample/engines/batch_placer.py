@@ -1,4 +1,4 @@
-"""One callable for all engines: rows in, places out, the model opened once per process."""
+"""A picklable callable that places batches in any engine and opens its model once per process."""
 
 from __future__ import annotations
 
@@ -11,56 +11,55 @@ from outsample.engines.batches import BatchAnswers, answers_of
 from outsample.files.layout import OWN_CHECKSUM, ModelFileError, opened, read_header
 
 # Models that a process keeps open.
-MOST_OPEN = 8
-# Spark's words for the types of the columns.
-SPARK = {"float64": "double", "int64": "long"}
+MAX_OPEN_MODELS = 8
+SPARK_TYPES = {"float64": "double", "int64": "long"}
 
 
-class Opened(NamedTuple):
-    """Answers by a model file: as it was found on the disk, what it holds, and how it is asked."""
+class CachedModel(NamedTuple):
+    """A model file that this process has open."""
 
-    on_disk: tuple[int, int, int]
+    file_state: tuple[int, int, int]  # modification time, size, inode
     checksum: str
     answers: BatchAnswers
 
 
-_OPEN: dict[tuple[Any, ...], Opened] = {}
+_OPEN: dict[tuple[Any, ...], CachedModel] = {}
 _LOCK = Lock()
 
 
 class BatchPlacer:
-    """Place batches of rows by a saved model, in any engine that calls a function on batches.
+    """Place batches of rows with a saved model, in any engine that calls a function on batches.
 
-    It is pickled as the path of the file: the model is never sent. Every process opens the file
-    once, mapped into memory, and all its threads share it. A file that holds another model than it
-    did when the placer was made is refused: no result comes from two models.
+    A pickled placer contains the path of the file, not the model. Each process memory-maps the
+    file once, and all its threads share it. If the file has been replaced by another model since
+    the placer was created, calls raise an error.
 
-    It is called with, and answers by,
+    Calling the placer returns
 
-    - a data frame of pandas or polars, an Arrow record batch or table, a dict of arrays (Ray):
-      the same with the columns of the placement;
-    - an array: what ``place`` of the model returns;
-    - an iterator of such (Spark's ``mapInArrow`` and ``mapInPandas``): an iterator of the answers.
+    - for a pandas or polars data frame, an Arrow record batch or table, or a dict of arrays (Ray):
+      the same type with the columns of the placement;
+    - for an array: what ``place`` of the model returns;
+    - for an iterator of these (Spark's ``mapInArrow`` and ``mapInPandas``): an iterator of results.
 
     Parameters
     ----------
     path : path-like
-        A file that `save` has written, where every worker finds it under that name.
+        Model file written by `save`; every worker must be able to read it under this path.
     columns : list of str, default=None
-        The features, in the order of the model. None: by the names that the model was fitted with;
-        if it has none, all columns that are not kept.
+        Names of the features, in the order of the model. The default is the names that the model
+        was fitted with or, if it has none, all columns that are not in `keep`.
     keep : list of str, default=()
-        Columns that go along into the answer, before those of the placement.
+        Columns to copy to the result, before those of the placement.
 
     Attributes
     ----------
     checksum : str
-        SHA-256 of what the file holds.
+        SHA-256 of the contents of the file.
 
     Raises
     ------
     ModelFileError
-        If the file is missing, no model, damaged, or was replaced by another model meanwhile.
+        If the file is missing, damaged, not a model file, or was replaced by another model.
 
     See Also
     --------
@@ -94,25 +93,25 @@ class BatchPlacer:
         self.columns = None if columns is None else list(columns)
         self.keep = list(keep)
         self.checksum = _checksum(self.path)
-        self._answers()  # refuses now what it would refuse later
+        self._answers()  # raises errors here rather than in a worker
 
     def __repr__(self) -> str:
         return f"BatchPlacer({self.path!r}, columns={self.columns}, keep={self.keep})"
 
     def __call__(self, batch: Any, partition_info: Any = None) -> Any:
-        """Place a batch, or an iterator of them.
+        """Place a batch, or an iterator of batches.
 
         Parameters
         ----------
-        batch : data frame, record batch, table, dict, array or iterator of such
+        batch : data frame, record batch, table, dict, array or iterator of these
             Rows with the features, and the columns to keep.
         partition_info : dict, default=None
-            Which partition it is: Dask says so by itself, and errors tell it.
+            Passed by Dask; error messages contain the number of the partition.
 
         Returns
         -------
         object
-            Of the kind that came in; of an array, the placement.
+            Of the type of `batch`; for an array, the placement.
         """
         if hasattr(batch, "__next__"):
             return self._each(batch)
@@ -127,7 +126,7 @@ class BatchPlacer:
     def meta(self) -> Any:
         """The columns of the placement as an empty pandas frame, for Dask's ``meta=``.
 
-        With columns to keep, ``placer(frame._meta)`` has these too.
+        With columns to keep, use ``placer(frame._meta)``, which includes them.
         """
         import pandas
 
@@ -142,9 +141,9 @@ class BatchPlacer:
 
     @property
     def ddl(self) -> str:
-        """The columns of the placement in Spark's words; put those to keep before."""
+        """The columns of the placement as a Spark DDL string; prepend the columns to keep."""
         empty = self._answers().placing.empty()
-        return ", ".join(f"{name} {SPARK[str(array.dtype)]}" for name, array in empty.items())
+        return ", ".join(f"{name} {SPARK_TYPES[str(array.dtype)]}" for name, array in empty.items())
 
     def _answers(self) -> BatchAnswers:
         options = tuple(self.columns) if self.columns else None, tuple(self.keep)
@@ -156,33 +155,33 @@ def opened_model(
     checksum: str | None = None,
     columns: tuple[str, ...] | None = None,
     keep: tuple[str, ...] = (),
-) -> Opened:
-    """Open a model file, or take what this process has open already, if the file is the same.
+) -> CachedModel:
+    """Return a model file, opened now or before by this process.
 
-    One that holds something else than the checksum says is refused.
+    Raises `ModelFileError` if the file does not have the checksum.
     """
     key = path, columns, keep
     with _LOCK:
-        found, on_disk = _OPEN.get(key), _on_disk(path)
-        if found is None or found.on_disk != on_disk:
+        cached, file_state = _OPEN.get(key), _file_state(path)
+        if cached is None or cached.file_state != file_state:
             answers = answers_of(path, columns=columns, keep=keep)
-            found = Opened(on_disk, _checksum(path), answers)
-            if _on_disk(path) == on_disk:  # else it was replaced while it was read
-                _OPEN[key] = found
-            while len(_OPEN) > MOST_OPEN:
+            cached = CachedModel(file_state, _checksum(path), answers)
+            if _file_state(path) == file_state:  # otherwise it was replaced during reading
+                _OPEN[key] = cached
+            while len(_OPEN) > MAX_OPEN_MODELS:
                 del _OPEN[next(iter(_OPEN))]
-    if checksum not in (None, found.checksum):
+    if checksum not in (None, cached.checksum):
         raise ModelFileError(
-            f"{path}: holds another model than it did at first; begin again, and give every model "
-            "a file of its own."
+            f"{path}: the model was replaced by another one after the placer was created; create "
+            "a new placer, and save each model to its own file."
         )
-    return found
+    return cached
 
 
-def _on_disk(path: str) -> tuple[int, int, int]:
+def _file_state(path: str) -> tuple[int, int, int]:
     with opened(path) as stream:
-        told = os.fstat(stream.fileno())
-    return told.st_mtime_ns, told.st_size, told.st_ino
+        status = os.fstat(stream.fileno())
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _checksum(path: str) -> str:

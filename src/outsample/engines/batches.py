@@ -1,4 +1,4 @@
-"""Batches of rows in, their places out, of the same kind: arrays, data frames, Arrow, dicts."""
+"""Placement of batches of rows: arrays, data frames, Arrow tables, dicts of arrays."""
 
 from __future__ import annotations
 
@@ -18,11 +18,7 @@ from outsample.placed_frame import map_names_for
 
 
 class BatchAnswers:
-    """Answers for batches by a fitted model.
-
-    ``columns`` are the features in the order of the model, None for the names that it knows or all
-    columns; ``keep`` are columns that go along into the answer, first.
-    """
+    """Place batches with a fitted model; see `BatchPlacer` for ``columns`` and ``keep``."""
 
     def __init__(
         self,
@@ -32,12 +28,13 @@ class BatchAnswers:
         columns: Sequence[str] | None = None,
         keep: Sequence[str] = (),
     ) -> None:
-        if not any(hasattr(model, door) for door in ("place", "transform", "abnormality")):
+        if not any(hasattr(model, name) for name in ("place", "transform", "abnormality")):
             raise TypeError(f"model is {model!r}, but must be a fitted estimator or a path.")
         check_is_fitted(model)
         self.model, self.n_features = copy(model), int(model.n_features_in_)
         names = getattr(model, "feature_names_in_", feature_names)
-        vars(self.model).pop("feature_names_in_", None)  # columns are found here, by name
+        # Columns are matched by name here, so that scikit-learn need not check them again.
+        vars(self.model).pop("feature_names_in_", None)
         self.features = list(names) if columns is None and names is not None else columns
         has_map = getattr(model, "extension_", model) is not None
         d = _map_columns(model) if has_map else 0
@@ -46,18 +43,18 @@ class BatchAnswers:
         check_apart(self.keep, self.placing.names)
 
     def __call__(self, batch: Any, where: str) -> Any:
-        """Return the places of a batch; errors begin with ``where`` it is."""
+        """Return the placement of a batch; error messages start with ``where``."""
         try:
             if isinstance(batch, np.ndarray):
                 has_place = hasattr(self.model, "place")
                 return self.model.place(batch) if has_place else self.model.transform(batch)
             table = opened_batch(batch)
             X = self._points(table)
-            found = self.placing.columns(X) if len(X) else self.placing.empty()
-            return table.like({name: table.column(name) for name in self.keep}, found)
+            placement = self.placing.columns(X) if len(X) else self.placing.empty()
+            return table.like({name: table.column(name) for name in self.keep}, placement)
         except (ValueError, TypeError) as error:
-            known = TypeError if isinstance(error, TypeError) else ColumnError
-            raise known(f"{where}: {error}") from error
+            error_class = TypeError if isinstance(error, TypeError) else ColumnError
+            raise error_class(f"{where}: {error}") from error
 
     def _points(self, table: Any) -> np.ndarray:
         names = self.features
@@ -73,34 +70,36 @@ class BatchAnswers:
         else:
             X = np.column_stack(parts) if parts else np.empty((0, 0))
         if X.shape[1] != self.n_features:
-            told = f"{X.shape[1]} columns for the model's {self.n_features} features"
-            raise ColumnError(f"{told}; name them by columns=, and by keep= what goes along")
-        fine = np.isfinite(X)
-        if not fine.all():
-            row, at = np.argwhere(~fine)[0].tolist()
+            raise ColumnError(
+                f"{X.shape[1]} columns for the model's {self.n_features} features; list the "
+                "features in columns=, and columns to copy in keep="
+            )
+        is_finite = np.isfinite(X)
+        if not is_finite.all():
+            row, at = np.argwhere(~is_finite)[0].tolist()
             name = names[at] if len(names) == X.shape[1] else at
             raise ValueError(f"row {row}, column {name!r} is missing or infinite")
         return X
 
 
 def place_batches(model: Any, batches: Iterable[Any]) -> Iterator[Any]:
-    """Place batch after batch, in their order, holding no more than one of them.
+    """Place batches one after the other, in bounded memory.
 
     Parameters
     ----------
     model : estimator or path-like
-        Fitted, or the file of a saved one.
+        Fitted estimator, or the path of a model file.
     batches : iterable
-        Of arrays of shape (q, D); of data frames (pandas, polars); of Arrow record batches or
-        tables, such as a Parquet file's ``iter_batches()``; or of dicts of arrays.
+        Arrays of shape (q, D), pandas or polars data frames, Arrow record batches or tables (such
+        as a Parquet file's ``iter_batches()``), or dicts of arrays.
 
     Yields
     ------
-    Placement, or a batch of the kind that came in
-        For an array what ``place`` returns (of a model without it, ``transform``). Else a table
+    Placement, or a batch of the type of the input
+        For an array, what ``place`` returns (without ``place``, ``transform``). Otherwise a table
         with the coordinates, under the names of the map in the file or ``map_1``, ``map_2``, ...,
-        then ``error_bar``, ``abnormality``, ``p_value``, ``bound`` and ``n_neighbors`` as far as
-        the model knows them; frames of pandas keep their index.
+        then those of ``error_bar``, ``abnormality``, ``p_value``, ``bound`` and ``n_neighbors``
+        that the model computes. pandas frames keep their index.
 
     See Also
     --------
@@ -112,42 +111,44 @@ def place_batches(model: Any, batches: Iterable[Any]) -> Iterator[Any]:
     >>> from outsample import PCAExtension, place_batches
     >>> X = np.random.default_rng(0).random((200, 2))
     >>> extension = PCAExtension(n_neighbors=5, order=0, loss="squared").fit(X, X**2)
-    >>> parts = (np.full((3, 2), share) for share in (0.2, 0.5, 0.8))
-    >>> [placed.coordinates.shape for placed in place_batches(extension, parts)]
+    >>> batches = (np.full((3, 2), value) for value in (0.2, 0.5, 0.8))
+    >>> [placed.coordinates.shape for placed in place_batches(extension, batches)]
     [(3, 2), (3, 2), (3, 2)]
     """
     answers = answers_of(model) if isinstance(model, str | os.PathLike) else BatchAnswers(model)
     if isinstance(batches, np.ndarray) or hasattr(batches, "columns"):
-        raise TypeError("batches is one batch, but must be an iterable of them; call place for it.")
+        raise TypeError(
+            "batches is one batch, but must be an iterable of batches; for one batch call place."
+        )
     return (answers(batch, f"Batch {at}") for at, batch in enumerate(batches))
 
 
 def answers_of(path: str | os.PathLike[str], **options: Any) -> BatchAnswers:
-    """Answers by the model in a file, under the names that the file knows."""
+    """Return `BatchAnswers` of a model file, with the feature and map names of the file."""
     info = describe(path)
     return BatchAnswers(load(path), info.feature_names, info.map_names, **options)
 
 
 def opened_batch(batch: Any) -> Any:
-    """Columns of a batch, by what it is."""
-    home = type(batch).__module__.partition(".")[0]
+    """Return an adapter that reads the columns of a batch and builds a result of its type."""
+    package = type(batch).__module__.partition(".")[0]
     if isinstance(batch, Mapping):
         return _Dict(batch)
-    if home in _KINDS and hasattr(batch, "columns"):
-        return _KINDS[home](batch)
+    if package in _ADAPTERS and hasattr(batch, "columns"):
+        return _ADAPTERS[package](batch)
     raise TypeError(
-        f"a batch is a {type(batch).__name__}, but must be an array, a data frame of pandas or "
-        "polars, an Arrow record batch or table, or a dict of arrays."
+        f"a batch is a {type(batch).__name__}, but must be an array, a pandas or polars data "
+        "frame, an Arrow record batch or table, or a dict of arrays."
     )
 
 
 def _map_columns(model: Any) -> int:
-    mapped = model if hasattr(model, "get_feature_names_out") else model.extension_
-    return len(mapped.get_feature_names_out())
+    extension = model if hasattr(model, "get_feature_names_out") else model.extension_
+    return len(extension.get_feature_names_out())
 
 
 class _Dict:
-    """A dict of arrays, as Ray's batches in the format "numpy"."""
+    """A dict of arrays, as in Ray's batch format "numpy"."""
 
     index_names: Sequence[str] = ()
 
@@ -162,8 +163,8 @@ class _Dict:
         _check_kind(name, values.dtype.kind in "biuf", values.dtype)
         return values.astype(np.float64, copy=False)
 
-    def like(self, kept: dict[str, Any], found: dict[str, Any]) -> Any:
-        return kept | found
+    def like(self, kept: dict[str, Any], placement: dict[str, Any]) -> Any:
+        return kept | placement
 
 
 class _Pandas(_Dict):
@@ -177,10 +178,10 @@ class _Pandas(_Dict):
         _check_kind(name, values.ndim == 1 and is_numeric_dtype(values), values.dtypes)
         return values.to_numpy(np.float64, na_value=np.nan)
 
-    def like(self, kept: dict[str, Any], found: dict[str, Any]) -> Any:
+    def like(self, kept: dict[str, Any], placement: dict[str, Any]) -> Any:
         import pandas
 
-        return pandas.DataFrame(kept | found, index=self.batch.index)
+        return pandas.DataFrame(kept | placement, index=self.batch.index)
 
 
 class _Polars(_Pandas):
@@ -188,14 +189,14 @@ class _Polars(_Pandas):
         import polars
 
         values = self.batch[name]
-        sound = values.dtype.is_numeric() or values.dtype == polars.Boolean
-        _check_kind(name, sound, values.dtype)
+        is_numeric = values.dtype.is_numeric() or values.dtype == polars.Boolean
+        _check_kind(name, is_numeric, values.dtype)
         return values.cast(polars.Float64).fill_null(np.nan).to_numpy()
 
-    def like(self, kept: dict[str, Any], found: dict[str, Any]) -> Any:
+    def like(self, kept: dict[str, Any], placement: dict[str, Any]) -> Any:
         import polars
 
-        arrays = {name: np.ascontiguousarray(values) for name, values in found.items()}
+        arrays = {name: np.ascontiguousarray(values) for name, values in placement.items()}
         return polars.DataFrame(kept | arrays)
 
 
@@ -212,21 +213,21 @@ class _Arrow(_Dict):
 
         values = self.batch.column(name)
         kind = values.type
-        sound = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
-        _check_kind(name, sound, kind)
+        is_numeric = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+        _check_kind(name, is_numeric, kind)
         values = values.cast(int8()) if types.is_boolean(kind) else values
         return np.asarray(values.cast(float64(), safe=False).to_numpy(zero_copy_only=False))
 
-    def like(self, kept: dict[str, Any], found: dict[str, Any]) -> Any:
+    def like(self, kept: dict[str, Any], placement: dict[str, Any]) -> Any:
         import pyarrow
 
-        columns = kept | {name: pyarrow.array(values) for name, values in found.items()}
+        columns = kept | {name: pyarrow.array(values) for name, values in placement.items()}
         return type(self.batch).from_arrays(list(columns.values()), names=list(columns))
 
 
-_KINDS: dict[str, type] = {"pandas": _Pandas, "polars": _Polars, "pyarrow": _Arrow}
+_ADAPTERS: dict[str, type] = {"pandas": _Pandas, "polars": _Polars, "pyarrow": _Arrow}
 
 
-def _check_kind(name: str, sound: bool, kind: Any) -> None:
-    if not sound:
+def _check_kind(name: str, is_numeric: bool, kind: Any) -> None:
+    if not is_numeric:
         raise ColumnError(f"column {name!r} holds {kind}, not numbers")

@@ -1,8 +1,8 @@
-"""A training set too large for one worker: searched in shards on Dask, solved once.
+"""Placement by a training set that is too large for one worker: neighbour search in shards on Dask.
 
-Every shard holds some of the training rows and their search. It returns the rows that could be
-neighbours of the queries; a small model of all rows returned, which has the same neighbours as the
-whole, then places the queries. So the answer is that of the whole model, bit for bit.
+Each shard indexes a part of the training rows and returns those that could be neighbours of the
+queries. A small model of the returned rows, whose neighbours are those of the whole model, then
+places the queries. The result is bit-identical to that of the whole model.
 """
 
 from __future__ import annotations
@@ -28,38 +28,38 @@ from outsample.points import Points, in_metric
 from outsample.records import Frames, Placement, Reals
 from outsample.trust.error_scale import SIZES
 
-# Queries that are searched and solved in one task.
-BLOCK_ROWS = 4096
+QUERIES_PER_TASK = 4096
 
 
 class Shard(NamedTuple):
-    """Training rows from ``first`` on, as their search holds them."""
+    """An index of consecutive training rows, the first of which is row ``first``."""
 
     first: int
-    search: NeighborIndex
+    neighbor_index: NeighborIndex
 
 
 class ShardedPlacer:
-    """Place points by a saved `PCAExtension` whose training rows are spread over Dask workers.
+    """Place points with a saved `PCAExtension` whose training rows are spread over Dask workers.
 
-    Every worker maps the file, but reads and indexes only the rows of its shards. They answer with
-    the rows that could be neighbours, and one task per block of points places these by them: the
-    same as the model itself, bit for bit. The shards stay where they are while the placer is there
-    and a `distributed` client runs; a worker that is lost is replaced.
+    Every worker memory-maps the file, but reads and indexes only the rows of its shards. The
+    shards return the rows that could be neighbours, and one task per chunk of queries places the
+    queries with them. Results are bit-identical to those of the model. With a `distributed`
+    client, the shards stay on their workers as long as the placer exists; if a worker is lost,
+    its shards are computed again.
 
     Parameters
     ----------
     path : path-like
-        The file of a `PCAExtension`, or of an `Extended` with one, found by every worker.
+        Model file of a `PCAExtension`, or of an `Extended` with one, that every worker can read.
     n_shards : int
-        Number of shards; one or more for every worker.
+        Number of shards, at least one per worker.
 
     Raises
     ------
     ModelFileError
-        If the file is missing, no model, or was replaced meanwhile.
+        If the file is missing, not a model file, or was replaced by another model.
     TypeError
-        For a model that is no `PCAExtension`, or places by all training points at once.
+        If the model is not a `PCAExtension`, or is an all-points model.
 
     Examples
     --------
@@ -87,19 +87,18 @@ class ShardedPlacer:
         n = extension.model_.search.index.X.shape[0]
         check_number("n_shards", n_shards, 1, n, whole=True)
         edges = np.linspace(0, n, n_shards + 1).astype(int).tolist()
-        told = self.path, self.checksum
         self._shards = [
-            delayed(_shard, pure=True)(*told, start, stop)
+            delayed(_shard, pure=True)(self.path, self.checksum, start, stop)
             for start, stop in pairwise(edges)
         ]
-        self._held: Any = None
+        self._persisted: Any = None
 
     def transform(self, X: Any) -> Reals:
-        """Coordinates (q, d) of new points (q, D), as ``transform`` of the model."""
+        """Return the coordinates (q, d) of new points (q, D), as ``transform`` of the model."""
         return self._answer(X, "transform")[0]
 
     def place(self, X: Any) -> Placement:
-        """Coordinates of new points (q, D) and how far to trust them, as ``place`` of the model."""
+        """Return the `Placement` of new points (q, D), as ``place`` of the model."""
         return Placement(*self._answer(X, "place"))
 
     def _answer(self, X: Any, name: str) -> list[np.ndarray]:
@@ -108,36 +107,42 @@ class ShardedPlacer:
 
         extension = _extension(self.path, self.checksum)
         checked, dtype = check_rows(extension, X)
-        if self._held is None:
-            self._held = persist(*self._shards)
-        told = self.path, self.checksum, name, extension._answer_type(dtype)
+        if self._persisted is None:
+            self._persisted = persist(*self._shards)
+        result_dtype = extension._answer_type(dtype)
 
         def answer(rows: Points) -> list[np.ndarray]:
             rows, tasks = in_metric(rows, extension.metric), []
-            for at in range(0, rows.shape[0], BLOCK_ROWS):
-                block = delayed(rows[at : at + BLOCK_ROWS])
-                found = [
-                    delayed(_candidates)(*told[:2], shard, block) for shard in self._held
+            for start in range(0, rows.shape[0], QUERIES_PER_TASK):
+                queries = delayed(rows[start : start + QUERIES_PER_TASK])
+                candidates = [
+                    delayed(_candidates)(self.path, self.checksum, shard, queries)
+                    for shard in self._persisted
                 ]
-                tasks.append(delayed(_solved)(*told, block, found))
-            parts = compute(*tasks)
-            return [np.concatenate(field) for field in zip(*parts, strict=True)]
+                task = delayed(_solved)(
+                    self.path, self.checksum, name, result_dtype, queries, candidates
+                )
+                tasks.append(task)
+            chunks = compute(*tasks)
+            return [np.concatenate(field) for field in zip(*chunks, strict=True)]
 
         return in_pieces(answer, checked)
 
 
 def _extension(path: str, checksum: str) -> PCAExtension:
-    """Return the extension of a file that this process has open, if it can be sharded."""
+    """Return the extension of a model file; raise TypeError if it cannot be sharded."""
     model = opened_model(path, checksum).answers.model
     core = getattr(model, "extension_", model) if hasattr(model, "embedding") else model
     if not isinstance(core, PCAExtension):
-        raise TypeError(f"{path}: holds a {type(model).__name__}; shards need a PCAExtension.")
+        raise TypeError(
+            f"{path}: contains a {type(model).__name__}, but ShardedPlacer needs a PCAExtension."
+        )
     fitted = core.model_.fitted
     for part in fitted.parts if isinstance(fitted, FittedBlend) else [fitted]:
         if not isinstance(part, FittedLocal):
             raise TypeError(
-                f"{path}: places by all training points at once ({part.placer}), which no shard "
-                "has; fit with weighting= and n_neighbors= of a local model."
+                f"{path}: the model uses all training points for each query ({part.placer}), which "
+                "cannot be sharded; fit a local model with weighting= and n_neighbors=."
             )
     return core
 
@@ -148,30 +153,32 @@ def _shard(path: str, checksum: str, start: int, stop: int) -> Shard:
 
 
 def _candidates(path: str, checksum: str, shard: Shard, Q: Points) -> np.ndarray:
-    """Rows of the whole that are in a shard and could be neighbours of a query."""
+    """Return the training rows of a shard that could be neighbours of a query."""
     model = _extension(path, checksum).model_
     search, k = model.search, model.fitted.placer.n_neighbors
-    wide = max(k or 0, SIZES[-1]) + 2
-    most = MOST_TIMES * wide + MOST_MORE + 2  # no search for ties asks for more
-    index = shard.search
-    least = min(max(most, search.least_framed), index.X.shape[0])
+    n_neighbors = max(k or 0, SIZES[-1]) + 2
+    n_with_ties = MOST_TIMES * n_neighbors + MOST_MORE + 2  # the widest search for ties
+    n_candidates = min(max(n_with_ties, search.least_framed), shard.neighbor_index.X.shape[0])
     radius = max(search.radius or 0.0, search.tangent_radius or 0.0)
-    found = index.ball(Q, radius, least) if radius else index.nearest(Q, least)
-    return shard.first + np.unique(found.indices)
+    if radius:
+        neighbors = shard.neighbor_index.ball(Q, radius, n_candidates)
+    else:
+        neighbors = shard.neighbor_index.nearest(Q, n_candidates)
+    return shard.first + np.unique(neighbors.indices)
 
 
 def _solved(
-    path: str, checksum: str, name: str, dtype: np.dtype, Q: Points, found: list[np.ndarray]
+    path: str, checksum: str, name: str, dtype: np.dtype, Q: Points, candidates: list[np.ndarray]
 ) -> list[np.ndarray]:
-    """Answer for queries by a model of the candidates of all shards."""
-    model = narrowed(_extension(path, checksum).model_, np.concatenate(found))
+    """Place queries with a model of the candidate rows of all shards."""
+    model = narrowed(_extension(path, checksum).model_, np.concatenate(candidates))
     if name == "transform":
         return [model.transform(Q).astype(dtype, copy=False)]
     return list(model.place(Q, dtype))
 
 
 def narrowed(model: MapModel, rows: np.ndarray) -> MapModel:
-    """Return a model of some training rows, ascending, that has learnt what the whole has."""
+    """Return a model of a subset of the training rows, ascending, with the fitted parameters."""
     index = model.search.index
     X, Y = index.X[rows], model.judge.Y[rows]
     search = replace(model.search, index=NeighborIndex(X, index.kind, index.n_jobs))

@@ -1,8 +1,7 @@
 """Pictures of maps, placements and errors, as the bytes of a PNG or SVG file.
 
-Needs matplotlib, and no other module does. Figures are built without pyplot, so no display is
-needed and no state is left behind. Arrays go in; the module knows nothing of experiments.
-Where there are more classes than safe colours, the classes are also labelled in the picture.
+Only this package imports matplotlib. Figures are built without pyplot, so that no display is
+needed and no global state changes.
 """
 
 from outsample.plots.error_lines import comparison

@@ -1,4 +1,4 @@
-"""Ground of every picture: fonts, figures without a window, legends, and their files."""
+"""Common parts of all pictures: fonts, figures, legends, image files."""
 
 from importlib.util import find_spec
 from io import BytesIO
@@ -8,40 +8,43 @@ from outsample.plots.colours import FAINT, INK, PALE
 
 SETTINGS = {
     "font.size": 10,
-    "font.family": "DejaVu Sans",  # comes with matplotlib, so pictures are alike everywhere
+    "font.family": "DejaVu Sans",  # comes with matplotlib, so pictures are the same everywhere
     "text.color": INK,
     "axes.edgecolor": PALE,
     "axes.labelcolor": FAINT,
     "xtick.color": FAINT,
     "ytick.color": INK,
-    "svg.hashsalt": "outsample",  # equal data, equal bytes
+    "svg.hashsalt": "outsample",  # equal data give equal bytes
 }
 
 
 def legend(
     figure: Any, *entries: tuple[str, ...], left: float = 0.0, columns: int | None = None
 ) -> None:
-    """Draw marks and words along the lower edge; an entry is word, colour, marker, rim's colour."""
+    """Draw a legend at the lower edge; an entry is (label, colour, marker, edge colour)."""
     from matplotlib.lines import Line2D
 
-    def mark(word: str, colour: str, marker: str = "o", rim: str = "") -> Any:
-        look: dict[str, Any] = {"marker": marker, "color": colour, "markeredgecolor": rim or colour}
-        return Line2D([], [], linestyle="", markersize=6, label=word, **look)
+    def handle(label: str, colour: str, marker: str = "o", edge: str = "") -> Any:
+        style: dict[str, Any] = {
+            "marker": marker, "color": colour, "markeredgecolor": edge or colour
+        }  # fmt: skip
+        return Line2D([], [], linestyle="", markersize=6, label=label, **style)
 
-    marks = [mark(*entry) for entry in entries]
+    handles = [handle(*entry) for entry in entries]
     figure.legend(
-        handles=marks, loc="lower center", bbox_to_anchor=(left, 0.0, 1 - left, 1), frameon=False,
-        ncols=columns or len(marks), handletextpad=0.1, columnspacing=1.2, fontsize=9,
+        handles=handles, loc="lower center", bbox_to_anchor=(left, 0.0, 1 - left, 1),
+        frameon=False, ncols=columns or len(handles), handletextpad=0.1, columnspacing=1.2,
+        fontsize=9,
     )  # fmt: skip
 
 
 def can_draw() -> bool:
-    """Tell whether there is matplotlib to draw with."""
+    """Return True if matplotlib is installed."""
     return find_spec("matplotlib") is not None
 
 
 def settings() -> Any:
-    """Apply our fonts and colours for the time of one picture."""
+    """Return a context in which matplotlib uses our fonts and colours."""
     try:
         from matplotlib import rc_context
     except ImportError as error:
@@ -52,7 +55,7 @@ def settings() -> Any:
 
 
 def new_figure(width: float, height: float, title: str = "") -> Any:
-    """Return a figure, sized in inches, that belongs to no window."""
+    """Return a figure, sized in inches, without a window."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), facecolor="white")
@@ -61,7 +64,7 @@ def new_figure(width: float, height: float, title: str = "") -> Any:
 
 
 def svg(figure: Any) -> bytes:
-    """Return the figure as an SVG file, without the date: equal data give equal files."""
+    """Return the figure as an SVG file; without a date, so that equal data give equal files."""
     stream = BytesIO()
     figure.savefig(stream, format="svg", metadata={"Date": None})
     return stream.getvalue()
@@ -69,13 +72,12 @@ def svg(figure: Any) -> bytes:
 
 def png(figure: Any, dpi: int = 170) -> bytes:
     """Return the figure as a PNG file of at most 256 colours."""
-    # A palette is not seen where a few colours stand on white, and makes the file three times
-    # smaller.
+    # A palette makes the file three times smaller, with no visible difference.
     from PIL import Image
 
-    stream, small = BytesIO(), BytesIO()
-    figure.savefig(stream, format="png", dpi=dpi)
-    with Image.open(stream) as picture:
-        flat = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
-    flat.save(small, format="png", optimize=True)
-    return small.getvalue()
+    full, reduced = BytesIO(), BytesIO()
+    figure.savefig(full, format="png", dpi=dpi)
+    with Image.open(full) as picture:
+        palette_image = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    palette_image.save(reduced, format="png", optimize=True)
+    return reduced.getvalue()

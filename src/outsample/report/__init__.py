@@ -1,1 +1,1 @@
-"""Self-contained pages."""
+"""Self-contained HTML pages and terminal tables."""

@@ -1,4 +1,4 @@
-"""What `outsample compare --out` writes: the rows as JSON and CSV, and a page that shows them."""
+"""Files of `outsample compare --out`: the results as JSON, CSV and an HTML page."""
 
 import csv
 import json
@@ -15,19 +15,19 @@ from outsample.report.page import Picture, Section, Table, build_page, write_fil
 
 CODE = """from outsample import compare
 
-rows = compare(X, Y)       # X: points, Y: your map of them
+rows = compare(X, Y)       # X: points, Y: their map
 print(rows)                # or pandas.DataFrame(rows)
 """
 FILES = ("compare.json", "compare.csv", "compare.html")
 CAPTION = (
-    "Error: mean distance of a hidden point from its true image, over the root mean square"
-    " size of the map; +-: its spread over splits; median and 90 % quantile of the same"
-    " distances."
+    "Error: mean distance of a hidden point from its true position, relative to the root mean"
+    " square size of the map. +-: standard deviation over splits. Median, 90 %: quantiles of the"
+    " relative distances."
 )
 
 
 class Compared(NamedTuple):
-    """What was compared: shapes of points and map, and the splits."""
+    """Shapes of the points and the map, and how they were split."""
 
     n_points: int
     n_columns: int
@@ -53,7 +53,7 @@ def write_comparison(
 
 
 def comparison_record(comparison: Comparison, compared: Compared) -> dict[str, Any]:
-    """Return what was compared and the rows, in plain values; None where there is no number."""
+    """Return the shapes, the splits and the rows as plain values; NaN becomes None."""
     rows = [
         {key: None if _is_nan(value) else value for key, value in record.items()}
         for record in comparison.to_records()
@@ -62,7 +62,7 @@ def comparison_record(comparison: Comparison, compared: Compared) -> dict[str, A
 
 
 def comparison_table(comparison: Comparison, caption: str = "") -> Table:
-    """Lay the rows out, the best one set off; the default caption says which failed, and why."""
+    """Return a table with the best row highlighted; the default caption lists the failures."""
     failed = "\n".join(f"{row.name}: {row.failure}" for row in comparison if row.failure)
     return Table(
         Comparison.header(),
@@ -83,16 +83,16 @@ def _page(comparison: Comparison, compared: Compared) -> str:
     pictures = []
     if can_draw():
         pictures = [Picture(plots.comparison(comparison), "Errors of the extensions, best first")]
-    shown = [] if best.failure else [(f"{best.error:.3g}", f"error of {best.name}, the best")]
+    facts = [] if best.failure else [(f"{best.error:.3g}", f"error of {best.name}, the best")]
     return build_page(
-        "Which extension for this map?",
+        "Which extension is best for this map?",
         [
             Section("Hold-out errors", failed, [table], pictures),
-            Section("The same in Python", code=CODE),
+            Section("Python code", code=CODE),
         ],
-        lead=f"{compared.n_points} points of {compared.n_columns} columns, and their map of"
-        f" {compared.n_components} dimensions. In {compared.n_splits} random splits a fifth of the"
-        " images was hidden and placed again.",
-        facts=shown,
-        footer="Made by outsample compare on this computer.",
+        lead=f"{compared.n_points} points with {compared.n_columns} columns, and a map with"
+        f" {compared.n_components} dimensions. In each of {compared.n_splits} random splits, a"
+        " fifth of the points was hidden from the extensions and then placed by them.",
+        facts=facts,
+        footer="Made by outsample compare.",
     )

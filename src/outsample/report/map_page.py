@@ -1,12 +1,13 @@
-"""One self-contained page to look at: a map, the points placed into it, and which are strange.
+"""A self-contained HTML page that shows a map, the points placed into it, and which are unusual.
 
-The page loads nothing and sends nothing: a policy in it forbids the browser to. Its script is our
-own, read from the files beside this one.
+The page's content-security policy forbids the browser to load or send anything. The script comes
+from the files in ``viewer``.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
@@ -17,7 +18,7 @@ from typing import Any
 
 from outsample.report.map_data import MapData, collect
 from outsample.report.map_packing import pack
-from outsample.report.map_words import facts, lead, race_table, strangest_table
+from outsample.report.map_words import facts, lead, selection_table, unusual_points_table
 from outsample.report.page import STYLE, facts_html, table_html, write_file
 
 SCRIPTS = "packing colours raster map lines choice hands card legend panel start".split()
@@ -32,23 +33,23 @@ def write_map_page(
     placed: Mapping[str, Any] | None = None,
     title: str = "Points on a map",
 ) -> Path:
-    """Write one page that shows a fitted model's map, and new points placed into it.
+    """Write a page that shows a fitted model's map, and new points placed into it.
 
     Parameters
     ----------
     path : path-like
-        File to write, ``.html``. An old file stays until the new one is complete.
+        The ``.html`` file to write. An existing file is replaced when the new page is complete.
     model : NoveltyDetector, PCAExtension or Extended
-        Fitted, with a map.
+        Fitted model with a map.
     map_names : sequence of str, default=None
-        Names of the d columns of the map; None is ``map_1``, ``map_2``, ...
+        Names of the d columns of the map; the default is ``map_1``, ``map_2``, ...
     columns : dict of str to array-like of shape (n,), default=None
-        What is known about the training points: ids, labels, numbers.
+        Columns about the training points: ids, labels, numbers.
     placed : dict of str to array-like of shape (q,), default=None
-        New points: their coordinates under ``map_names``; where known ``p_value``,
-        ``abnormality``, ``error_bar``, ``bound``, ``n_neighbors``, ``main_reason``, ``neighbors``
-        (training rows of each point) and ``neighbor_distances``; anything else, such as ids and
-        labels, is carried along. None shows the model alone.
+        New points. Their coordinates are required, under ``map_names``. Optional columns are
+        ``p_value``, ``abnormality``, ``error_bar``, ``bound``, ``n_neighbors``, ``main_reason``,
+        ``neighbors`` (training rows of each point) and ``neighbor_distances``. Other columns,
+        such as ids and labels, are shown unchanged. The default shows the model alone.
     title : str
         Heading of the page.
 
@@ -78,7 +79,8 @@ def write_map_page(
 
 def _document(data: MapData, title: str) -> str:
     style = STYLE + _file("map.css")
-    script = "(function () {\n'use strict';\n" + "".join(map(_script, SCRIPTS)) + "})();\n"
+    parts = "".join(_file(f"{name}.js") for name in SCRIPTS)
+    script = "(function () {\n'use strict';\n" + parts + "})();\n"
     policy = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)};"
         " base-uri 'none'; form-action 'none'"
@@ -95,11 +97,11 @@ def _document(data: MapData, title: str) -> str:
             "</header>",
             f'<div class="facts">{facts_html(facts(data))}</div>',
             '<p id="failed" role="alert" hidden></p>',
-            "<noscript><p>The map itself needs scripts; the tables below do not.</p></noscript>",
+            "<noscript><p>The map needs JavaScript; the tables below do not.</p></noscript>",
             _map(data),
             *_sections(data),
-            "<footer>Made by outsample on the computer of whoever sent it. The page holds all its "
-            "data and asks nobody for more.</footer>",
+            "<footer>Made by outsample. The page contains all its data and makes no network "
+            "requests.</footer>",
             f'<script type="text/plain" id="points">{pack(data, {"level": data.level})}</script>',
             f"<script>{script}</script></main></body></html>\n",
         ]
@@ -107,28 +109,26 @@ def _document(data: MapData, title: str) -> str:
 
 
 def _map(data: MapData) -> str:
-    """Return the map with its controls, from the template; parts without data are left out."""
+    """Return the map with its controls; without new points, without the controls for them."""
     page = _file("map.html")
-    if data.placed is None:
-        page = _without(page, "new")
-    return page
+    return page if data.placed is not None else _without(page, "new")
 
 
 def _sections(data: MapData) -> list[str]:
     parts = []
     if data.placed is not None:
-        words = "Press a row to see the point on the map."
+        hint = "Click a row to show the point on the map."
         if "main_reason" not in data.placed.columns:
-            words += " Reasons are told if the points were placed with explanations."
+            hint += " Place the points with --explain to see the reasons."
         parts.append(
-            '<section class="words strange"><h2>The strangest new points</h2>'
-            f'<p class="noprint">{words}</p>{strangest_table(data)}</section>'
+            '<section class="words unusual"><h2>Most unusual new points</h2>'
+            f'<p class="noprint">{hint}</p>{unusual_points_table(data)}</section>'
         )
-    race = race_table(data)
-    if race:
+    selection = selection_table(data)
+    if selection:
         parts.append(
-            '<section class="words"><h2>How the points are placed</h2>'
-            f"<p>In use: {escape(data.in_use)}.</p>{table_html(race)}</section>"
+            '<section class="words"><h2>Model selection</h2>'
+            f"<p>In use: {escape(data.in_use)}.</p>{table_html(selection)}</section>"
         )
     guide = _file("guide.html").replace("{level}", f"{100 * data.level:g}")
     parts.append(guide if data.placed is not None else _without(guide, "new"))
@@ -136,20 +136,8 @@ def _sections(data: MapData) -> list[str]:
 
 
 def _without(page: str, mark: str) -> str:
-    """Leave out the lines between ``<!-- mark -->`` and ``<!-- end mark -->``."""
-    kept, skipping = [], False
-    for line in page.splitlines():
-        if line.strip() == f"<!-- {mark} -->":
-            skipping = True
-        if not skipping:
-            kept.append(line)
-        if line.strip() == f"<!-- end {mark} -->":
-            skipping = False
-    return "\n".join(kept)
-
-
-def _script(name: str) -> str:
-    return _file(f"{name}.js")
+    """Return the page without the parts from ``<!-- mark -->`` to ``<!-- end mark -->``."""
+    return re.sub(f"<!-- {mark} -->\n.*?<!-- end {mark} -->\n", "", page, flags=re.S)
 
 
 def _file(name: str) -> str:

@@ -1,7 +1,7 @@
-"""One self-contained HTML page from sections of text, tables and pictures.
+"""Build a self-contained HTML page from sections of text, tables and pictures.
 
-The page loads nothing from anywhere: styles are inline and pictures are part of the file, so it
-can be mailed, printed, or opened without a network.
+The page loads no external resources: styles and pictures are embedded in the file, so it can be
+mailed, printed, or opened offline.
 """
 
 import os
@@ -16,24 +16,24 @@ from outsample.files.atomic import atomic_write
 
 
 class Picture(NamedTuple):
-    """A picture's file and the words that go with it."""
+    """An image file with its alternative text and caption."""
 
     data: bytes  # A PNG or SVG file
-    alt: str  # What is to be seen, for those who do not see it
+    alt: str  # Alternative text for screen readers
     caption: str = ""
 
 
 class Table(NamedTuple):
-    """A table of finished strings; the first column is text, the others are figures."""
+    """A table of formatted strings; the first column is text, the others are numbers."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str = ""
-    highlight: frozenset[int] = frozenset()  # Rows to set off from the others, counted from 0
+    highlight: frozenset[int] = frozenset()  # Highlighted rows, counted from 0
 
 
 class Section(NamedTuple):
-    """A heading, paragraphs, then tables, then pictures side by side where there is room."""
+    """A heading, paragraphs, code, tables, and pictures in as many columns as fit."""
 
     heading: str
     paragraphs: Sequence[str] = ()
@@ -105,15 +105,15 @@ def build_page(
     hero: Picture | None = None,
     footer: str = "",
 ) -> str:
-    """Return a complete document: title, lead, figures with their words, hero, sections, footer.
+    """Return a complete HTML document; `facts` are pairs of a number and its description.
 
-    All text is escaped: none of it is taken for markup.
+    All text is escaped.
 
-    >>> page = build_page("Errors & bounds", [Section("All <well>", ["Nothing to see."])])
-    >>> "<h1>Errors &amp; bounds</h1>" in page, "<h2>All &lt;well&gt;</h2>" in page
+    >>> page = build_page("Errors & bounds", [Section("A < B", ["No errors."])])
+    >>> "<h1>Errors &amp; bounds</h1>" in page, "<h2>A &lt; B</h2>" in page
     (True, True)
     """
-    top = f'<div class="hero pictures">{_figure(hero)}</div>' if hero else ""
+    hero_html = f'<div class="hero pictures">{_figure(hero)}</div>' if hero else ""
     return "\n".join(
         [
             "<!doctype html>",
@@ -123,7 +123,7 @@ def build_page(
             f"<style>{STYLE}</style></head><body><main>",
             f"<header><h1>{escape(title)}</h1>{_paragraph(lead, 'lead')}</header>",
             facts_html(facts),
-            top,
+            hero_html,
             *map(_section, sections),
             f"<footer>{escape(footer)}</footer>" if footer else "",
             "</main></body></html>",
@@ -133,7 +133,7 @@ def build_page(
 
 
 def write_file(path: str | os.PathLike[str], data: str | bytes) -> Path:
-    """Write a whole file, with the folders it is in; return its absolute path."""
+    """Write a file atomically, creating its folders, and return its absolute path."""
     target = Path(path).absolute()
     target.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(target) as stream:
@@ -142,15 +142,18 @@ def write_file(path: str | os.PathLike[str], data: str | bytes) -> Path:
 
 
 def check_writable(folder: str | os.PathLike[str]) -> None:
-    """Make a folder; OSError now, rather than after minutes of work, if it cannot be written."""
+    """Create a folder; raise OSError if it is not writable, before minutes of work are lost."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder):
         pass
 
 
 def facts_html(facts: Sequence[tuple[str, str]]) -> str:
-    """Return figures with their words, side by side."""
-    cells = "".join(f"<div><dt>{escape(word)}</dt><dd>{escape(n)}</dd></div>" for n, word in facts)
+    """Return the HTML of numbers with their descriptions, side by side."""
+    cells = "".join(
+        f"<div><dt>{escape(description)}</dt><dd>{escape(number)}</dd></div>"
+        for number, description in facts
+    )
     return f"<dl>{cells}</dl>" if cells else ""
 
 
@@ -172,8 +175,8 @@ def _paragraph(text: str, role: str = "") -> str:
 
 
 def table_html(table: Table) -> str:
-    """Return a table that scrolls sideways where it is wider than the page."""
-    # Beside the table, not in it: a caption would scroll away with a wide table on a phone.
+    """Return the HTML of a table that scrolls horizontally if it is wider than the page."""
+    # Outside the table element: inside, it would scroll away with a wide table on a phone.
     caption = _paragraph(table.caption, "note")
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in table.header)
     body = "".join(

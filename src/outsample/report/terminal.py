@@ -1,4 +1,4 @@
-"""What a terminal shows: the tables of the pages, and how far a long task has come."""
+"""Tables and progress bars on a terminal."""
 
 from __future__ import annotations
 
@@ -14,69 +14,79 @@ from outsample.report.page import Table
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-# Columns of a terminal between two columns of a table, and the least that its text is folded to.
-BETWEEN = 3
-LEAST_TEXT = 12
+# In characters.
+COLUMN_GAP = 3
+MIN_TEXT_WIDTH = 12
+# Before this, a guess of the time left would be too rough.
+MIN_SECONDS_TO_ESTIMATE = 10
 
 
 def terminal_table(title: str, table: Table, width: int) -> RichTable:
-    """Lay a table out for a terminal: the first column is text, highlighted rows are bold.
+    """Return a table for a terminal of `width` characters; highlighted rows are bold.
 
-    Figures are never cut. Where the width does not do, headings and the first column are folded;
-    then columns are left out from the right, and the last line says which.
+    Numbers are never truncated. If the table is too wide, headings and the first column are
+    wrapped; then columns are omitted from the right, and the caption lists them.
     """
     from rich.box import SIMPLE
     from rich.markup import escape
     from rich.table import Table as RichTable
 
-    header, kept = _fitted(table, width)
-    gone = ", ".join(table.header[kept:])
-    left_out = f"Left out in {width} columns: {gone}." if gone else ""
-    caption = "\n".join(filter(None, [table.caption, left_out]))
-    laid = RichTable(
+    header, n_columns = _fit_columns(table, width)
+    omitted = ", ".join(table.header[n_columns:])
+    note = f"Too wide for {width} characters; omitted: {omitted}." if omitted else ""
+    caption = "\n".join(filter(None, [table.caption, note]))
+    rich_table = RichTable(
         title=escape(title), title_justify="left", caption=escape(caption),
         caption_justify="left", box=SIMPLE, pad_edge=False,
     )  # fmt: skip
-    for at, words in enumerate(header):
-        laid.add_column(
-            escape(words), justify="right" if at else "left", no_wrap=at > 0, overflow="fold"
+    for at, heading in enumerate(header):
+        rich_table.add_column(
+            escape(heading), justify="right" if at else "left", no_wrap=at > 0, overflow="fold"
         )
     for at, row in enumerate(table.rows):
-        laid.add_row(*map(escape, row[:kept]), style="bold" if at in table.highlight else None)
-    return laid
+        style = "bold" if at in table.highlight else None
+        rich_table.add_row(*map(escape, row[:n_columns]), style=style)
+    return rich_table
 
 
-def _fitted(table: Table, width: int) -> tuple[list[str], int]:
-    """Headings, folded if need be, of the columns that fit; and the number of these."""
+def _fit_columns(table: Table, width: int) -> tuple[list[str], int]:
+    """Return the headings, wrapped if necessary, of the columns that fit, and their number."""
     columns = list(zip(*table.rows, strict=True)) or [()] * len(table.header)
-    cells = [max(map(len, column), default=0) for column in columns]
-    wide = [max(n, len(head)) for n, head in zip(cells, table.header, strict=True)]
-    if sum(wide) + BETWEEN * len(wide) <= width:
-        return list(table.header), len(wide)
-    least = [max([n, *map(len, head.split())]) for n, head in zip(cells, table.header, strict=True)]
-    header = [fill(head, max(n, 1)) for n, head in zip(least, table.header, strict=True)]
-    kept = len(least)
-    while kept > 2 and min(least[0], LEAST_TEXT) + sum(least[1:kept]) + BETWEEN * kept > width:
-        kept -= 1
-    return [table.header[0], *header[1:kept]], kept
+    cell_widths = [max(map(len, column), default=0) for column in columns]
+    pairs = list(zip(cell_widths, table.header, strict=True))
+    widths = [max(n, len(heading)) for n, heading in pairs]
+    if sum(widths) + COLUMN_GAP * len(widths) <= width:
+        return list(table.header), len(widths)
+    min_widths = [max([n, *map(len, heading.split())]) for n, heading in pairs]
+    header = [fill(h, max(n, 1)) for n, h in zip(min_widths, table.header, strict=True)]
+    first_width, n_columns = min(min_widths[0], MIN_TEXT_WIDTH), len(min_widths)
+    while (
+        n_columns > 2
+        and first_width + sum(min_widths[1:n_columns]) + COLUMN_GAP * n_columns > width
+    ):
+        n_columns -= 1
+    return [table.header[0], *header[1:n_columns]], n_columns
 
 
 @contextmanager
 def shown_progress(silent: bool = False) -> Iterator[Callable[[float, str], None]]:
-    """Show a bar and the time left on a terminal, one plain line a step elsewhere, or nothing."""
+    """Yield a function ``report(share, step)`` that shows the progress of a long task.
+
+    It draws a progress bar on a terminal, and prints one line per step elsewhere.
+    """
     if silent:
-        yield lambda share, what_next: None
+        yield lambda share, step: None
         return
     if not sys.stderr.isatty():
-        seen: set[str] = set()
+        printed: set[str] = set()
         begin = monotonic()
 
-        def tell(share: float, what_next: str) -> None:
-            if what_next not in seen:
-                seen.add(what_next)
-                print(f"[{share:4.0%}] {what_next}{time_left(begin, share)}", file=sys.stderr)
+        def report(share: float, step: str) -> None:
+            if step not in printed:
+                printed.add(step)
+                print(f"[{share:4.0%}] {step}{time_left(begin, share)}", file=sys.stderr)
 
-        yield tell
+        yield report
         return
 
     from rich.console import Console
@@ -89,17 +99,17 @@ def shown_progress(silent: bool = False) -> Iterator[Callable[[float, str], None
         TimeRemainingColumn(compact=True),
         TextColumn("left"),
     )
-    # What is printed meanwhile goes above the bar; but never into it, when it goes to a file.
-    above = sys.stdout.isatty()
+    # Output to a terminal is printed above the bar; output to a file must not be redirected.
+    redirect = sys.stdout.isatty()
     console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, redirect_stdout=above) as bar:
+    with Progress(*columns, console=console, transient=True, redirect_stdout=redirect) as bar:
         task = bar.add_task("starting", total=1.0)
-        yield lambda share, what_next: bar.update(task, completed=share, description=what_next)
+        yield lambda share, step: bar.update(task, completed=share, description=step)
 
 
 def time_left(begin: float, share: float) -> str:
-    """Say how long the rest of a long task takes, if the past is a measure of it."""
-    passed = monotonic() - begin
-    if passed < 10 or not 0 < share < 1:
+    """Return an estimate of the remaining time, in parentheses; empty in the first 10 seconds."""
+    elapsed = monotonic() - begin
+    if elapsed < MIN_SECONDS_TO_ESTIMATE or not 0 < share < 1:
         return ""
-    return f" ({passed * (1 - share) / share / 60:.1f} min left)"
+    return f" ({elapsed * (1 - share) / share / 60:.1f} min left)"

@@ -1,4 +1,4 @@
-"""What `outsample bench accuracy` does: measure, write the results, and draw them."""
+"""`outsample bench accuracy`: measure, write the results, and draw them."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -50,18 +50,18 @@ def run_accuracy(
     return ACCURACY.write(out_dir, run)
 
 
-def told_run(run: AccuracyRun) -> dict[str, Any]:
-    """Return a run ready for JSON, with figures that follow from the rows beside them."""
-    return plain(run._replace(maps=()), EXACT) | {"maps": [_told_map(each) for each in run.maps]}
+def run_record(run: AccuracyRun) -> dict[str, Any]:
+    """Return a run as plain values for JSON, including the statistics derived from its rows."""
+    return plain(run._replace(maps=()), EXACT) | {"maps": [_map_record(each) for each in run.maps]}
 
 
-def restored_run(told: dict[str, Any]) -> AccuracyRun:
-    """Return the run that `told_run` has told."""
-    maps = [_restored_map(each) for each in told["maps"]]
-    return restored(AccuracyRun, fields_of(AccuracyRun, told) | {"maps": []})._replace(maps=maps)
+def restored_run(saved: dict[str, Any]) -> AccuracyRun:
+    """Return the run of a record of `run_record`."""
+    maps = [_restored_map(each) for each in saved["maps"]]
+    return restored(AccuracyRun, fields_of(AccuracyRun, saved) | {"maps": []})._replace(maps=maps)
 
 
-def _told_map(result: MapResult) -> dict[str, Any]:
+def _map_record(result: MapResult) -> dict[str, Any]:
     start = {"name": result.name, "title": result.title, "kind": result.kind}
     if result.skipped:
         return start | {"skipped": result.skipped}
@@ -80,17 +80,17 @@ def _told_map(result: MapResult) -> dict[str, Any]:
     return plain(result._replace(rows=()), EXACT) | plain(derived, EXACT) | {"rows": rows}
 
 
-def _restored_map(told: dict[str, Any]) -> MapResult:
+def _restored_map(saved: dict[str, Any]) -> MapResult:
     rows = [
         MapRow(restored(ComparisonRow, fields_of(ComparisonRow, row)), row["family"],
                row["parameters"])
-        for row in told.get("rows", ())
+        for row in saved.get("rows", ())
     ]  # fmt: skip
-    return restored(MapResult, fields_of(MapResult, told) | {"rows": []})._replace(rows=rows)
+    return restored(MapResult, fields_of(MapResult, saved) | {"rows": []})._replace(rows=rows)
 
 
 ACCURACY = Bench(
-    "accuracy", run_accuracy, told_run, restored_run,
+    "accuracy", run_accuracy, run_record, restored_run,
     tables=lambda run: [("Summary", summary_table(run.maps))],
     picture=lambda run: ratios(run.maps), page=accuracy_page,
 )  # fmt: skip

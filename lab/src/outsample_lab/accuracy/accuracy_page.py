@@ -20,7 +20,7 @@ SUMMARY = ("Map", "Ours", "Other", "which", "Target", "met", "bars")
 
 
 def map_report(result: MapResult) -> tuple[str, Table | None]:
-    """Return a title and a table for the terminal, or the reason why there is none."""
+    """Return a title and a table for the terminal, or the reason for skipping it."""
     if result.skipped:
         return f"{result.title}: skipped, {result.skipped}", None
     failed = [f"{r.result.name}: {r.result.failure}" for r in result.rows if r.result.failure]
@@ -29,7 +29,7 @@ def map_report(result: MapResult) -> tuple[str, Table | None]:
 
 
 def summary_table(results: Sequence[MapResult]) -> Table:
-    """Lay out one line a map: ours, the best other method, the target."""
+    """Return a table with one line per map: our error, the best other method, the target."""
     return Table(SUMMARY, [_summary(result) for result in results], BARS)
 
 
@@ -65,7 +65,7 @@ def _covered(result: MapResult) -> str:
 
 
 def tenths_table(result: MapResult) -> list[Table]:
-    """Lay out coverage by tenths of the points: one line each for isolation, density and bar."""
+    """Return the coverage by deciles of isolation, density and error bar."""
     if result.tenths is None:
         return []
     lines = {
@@ -82,7 +82,7 @@ def tenths_table(result: MapResult) -> list[Table]:
 
 
 def ratios(results: Sequence[MapResult]) -> Picture | None:
-    """Draw all maps, if there is anything to draw and matplotlib to draw it."""
+    """Return a picture of all maps; None without results or without matplotlib."""
     shown = [result for result in results if result.ours and result.best_peer]
     if not shown or not can_draw():
         return None
@@ -96,7 +96,7 @@ def ratios(results: Sequence[MapResult]) -> Picture | None:
 
 
 def accuracy_page(run: AccuracyRun, picture: Picture | None) -> str:
-    """Put the summary, the picture and a section for each map together."""
+    """Return the page: the summary, the picture and one section per map."""
     done = [result for result in run.maps if not result.skipped]
     met = sum(result.met for result in done)
     first = sum(

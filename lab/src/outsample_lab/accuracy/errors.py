@@ -1,4 +1,4 @@
-"""How near each extension comes to the truth, on maps of every kind.
+"""Measure the hold-out errors of extensions on the maps of the benchmark.
 
 For each map: the images of a fifth of the points are hidden and placed again, in three random
 splits; the figure is the mean error over the size of the map (the sphere: the mean error itself).
@@ -24,7 +24,7 @@ from outsample_lab.progress import Progress, Teller
 
 
 def select(names: Sequence[str]) -> list[MapSpec]:
-    """Return the maps with these names, or beginnings of names; all if there are none.
+    """Return the maps whose names are, or start with, those listed; all without a list.
 
     >>> [spec.name for spec in select(["sphere", "digits-umap"])]
     ['sphere-900', 'sphere-2500', 'digits-umap']
@@ -39,20 +39,20 @@ def run(
     progress: Progress | None = None,
     on_map: Callable[[MapResult], None] | None = None,
 ) -> list[MapResult]:
-    """Measure every extension on every map, a random split for each seed."""
+    """Measure every extension on every map, one random split per seed."""
     # Maps that need a data file are skipped without its folder; `on_map` gets each result at once.
-    teller, found = Teller(progress, {spec.name: spec.minutes for spec in maps}), []
+    teller, results = Teller(progress, {spec.name: spec.minutes for spec in maps}), []
     for spec in maps:
-        found.append(run_map(spec, seeds, folder, teller.part(spec.name)))
+        results.append(run_map(spec, seeds, folder, teller.part(spec.name)))
         if on_map is not None:
-            on_map(found[-1])
+            on_map(results[-1])
     teller.finish()
-    return found
+    return results
 
 
 def run_map(spec: MapSpec, seeds: Sequence[int], folder: Path | None, tell: Progress) -> MapResult:
-    """Make one map and measure every extension on it."""
-    told = MapResult(spec.name, spec.title, spec.kind, spec.target)
+    """Compute one map and measure every extension on it."""
+    map_result = MapResult(spec.name, spec.title, spec.kind, spec.target)
     tell(0.0, f"{spec.title}: making the map")
     begin = perf_counter()
     try:
@@ -60,7 +60,7 @@ def run_map(spec: MapSpec, seeds: Sequence[int], folder: Path | None, tell: Prog
             warnings.simplefilter("ignore")  # on graphs in pieces, sparse formats, seeds
             X, Y = spec.make(folder)
     except Unavailable as reason:
-        return told._replace(skipped=str(reason))
+        return map_result._replace(skipped=str(reason))
     seconds = perf_counter() - begin
     splits = cases(spec, X, Y, seeds)
     size = 1.0 if spec.kind == SPHERE else map_size(Y)
@@ -75,7 +75,7 @@ def run_map(spec: MapSpec, seeds: Sequence[int], folder: Path | None, tell: Prog
         rows.append(MapRow(result, extender.family, extender.note))
     rows.sort(key=lambda row: (bool(row.result.failure), row.result.error))
     tenths = mean_coverage(judge.coverages) if judge.coverages else None
-    return told._replace(
+    return map_result._replace(
         rows=rows,
         n_points=len(X),
         n_columns=X.shape[1],
@@ -88,7 +88,7 @@ def run_map(spec: MapSpec, seeds: Sequence[int], folder: Path | None, tell: Prog
 
 
 class _Judge:
-    """Looks at our own fitted extension: what it chose, and whether its error bars hold."""
+    """Collects what our fitted extension selected, and the coverage of its error bars."""
 
     def __init__(self) -> None:
         self.chosen: list[str] = []

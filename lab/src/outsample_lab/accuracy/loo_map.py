@@ -37,8 +37,8 @@ def loo_map(X: Array, Y: Array, perplexity: float = PERPLEXITY) -> Place:
         return np.concatenate([_placed(new[at : at + CHUNK]) for at in range(0, len(new), CHUNK)])
 
     def _placed(new: Array) -> Array:
-        apart, near = index.kneighbors(new)
-        p = affinities(apart**2, min(perplexity, k / 3))
+        distances, near = index.kneighbors(new)
+        p = affinities(distances**2, min(perplexity, k / 3))
         best, least = np.empty((len(new), Y.shape[1])), np.full(len(new), np.inf)
         for start in range(STARTS):
             y = np.einsum("qk,qkd->qd", p, Y[near]) if start == 0 else Y[near[:, start - 1]]
@@ -58,7 +58,7 @@ def loo_map(X: Array, Y: Array, perplexity: float = PERPLEXITY) -> Place:
 
 
 def affinities(squared: Array, perplexity: float) -> Array:
-    """Gaussian shares (q, k) of neighbours at these squared distances, of the perplexity.
+    """Return t-SNE's affinities (q, k) of neighbours from squared distances and perplexity.
 
     >>> bool(np.allclose(affinities(np.ones((1, 9)), 3.0), 1 / 9))
     True

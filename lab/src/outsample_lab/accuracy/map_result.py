@@ -1,4 +1,4 @@
-"""What was measured: an extension on a map, a map, a whole run."""
+"""Results of the benchmark: of an extension on a map, of a map, of a run."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -17,7 +17,7 @@ class MapRow(NamedTuple):
 
 
 class MapResult(NamedTuple):
-    """One map, its rows from the smallest error to the largest, or why there are none."""
+    """One map with its rows in order of error, or the reason for skipping it."""
 
     name: str
     title: str
@@ -46,21 +46,21 @@ class MapResult(NamedTuple):
 
     @property
     def target(self) -> float | None:
-        """The error to reach: the stated one, or else that of the best peer."""
+        """The target error: the stated one, otherwise that of the best peer."""
         if self.stated_target is not None:
             return self.stated_target
         return None if self.best_peer is None else self.best_peer.error
 
     @property
     def met(self) -> bool:
-        """Whether our row reaches the target."""
+        """True if our row reaches the target."""
         if self.ours is None or self.target is None:
             return False
         return bool(self.ours.error <= self.target)  # False for NaN: a failure meets nothing
 
 
 class AccuracyRun(NamedTuple):
-    """All that the file of results holds, and the page shows."""
+    """The contents of the results file."""
 
     protocol: str  # How it was measured, for people
     seeds: tuple[int, ...]

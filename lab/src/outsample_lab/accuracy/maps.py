@@ -1,4 +1,4 @@
-"""The maps on which extensions are measured, and how each of them hides points.
+"""The maps of the benchmark, and how points are hidden from them.
 
 A map is made of *all* points; then the images of some are hidden, so that the true place of every
 hidden point is known. On the paper's sphere the map is a formula, and the hidden points are new.
@@ -32,11 +32,11 @@ SPHERE = "sphere"  # The kind of the paper's example: errors are not divided by 
 
 
 class Unavailable(Exception):
-    """A map cannot be made here; the message says why."""
+    """Raised if a map cannot be computed here."""
 
 
 def data_file(folder: Path | None, name: str) -> Path:
-    """Return the path of a file in the folder of data; Unavailable if it is not there."""
+    """Return the path of a file in the data folder; raise Unavailable if it is missing."""
     path = Path(name) if folder is None else folder / name
     if folder is None or not path.is_file():
         raise Unavailable(f"no file {path}; name its folder with --data")
@@ -44,7 +44,7 @@ def data_file(folder: Path | None, name: str) -> Path:
 
 
 class MapSpec(NamedTuple):
-    """A line of the benchmark: how its map is made and what is to be reached."""
+    """A map of the benchmark: how it is computed, and its target error."""
 
     name: str  # For the command line and the file of results
     title: str
@@ -55,7 +55,7 @@ class MapSpec(NamedTuple):
 
 
 def cases(spec: MapSpec, X: Array, Y: Array, seeds: Sequence[int] = (0, 1, 2)) -> list[Case]:
-    """Hide a fifth of a map's points, a random split for each seed.
+    """Return splits of a map with a fifth of its points hidden, one per seed.
 
     The sphere hides nothing: its new points are drawn at random, 100 for each of 8 seeds, as in the
     paper.
@@ -64,12 +64,12 @@ def cases(spec: MapSpec, X: Array, Y: Array, seeds: Sequence[int] = (0, 1, 2)) -
         draws = 8
         new = np.concatenate([random_angles(100, seed) for seed in range(draws)])
         return [Case(X, Y, new, sphere_map(new), draws)]
-    found = []
+    splits = []
     for seed in seeds:
         order = np.random.default_rng(seed).permutation(len(X))
-        hidden, known = np.split(order, [len(X) // 5])
-        found.append(Case(X[known], Y[known], X[hidden], Y[hidden]))
-    return found
+        hidden, training = np.split(order, [len(X) // 5])
+        splits.append(Case(X[training], Y[training], X[hidden], Y[hidden]))
+    return splits
 
 
 def diffusion_map(X: Array, n_components: int = 5) -> Array:
@@ -123,7 +123,7 @@ def _kept_mnist(path: Path) -> Array:
 
 
 def mnist_points(path: Path, n: int) -> Array:
-    """Return n random images, or all there are, as 50 principal components."""
+    """Return at most n random images as 50 principal components."""
     with np.load(path, allow_pickle=False) as file:
         images = file["X_train"]
     chosen = np.random.default_rng(0).choice(len(images), min(n, len(images)), replace=False)

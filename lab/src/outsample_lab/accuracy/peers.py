@@ -1,4 +1,4 @@
-"""Other ways to extend a map, behind one pair of methods: ``fit(X, Y)`` and ``predict(X)``.
+"""Other methods to extend a map, with ``fit(X, Y)`` and ``predict(X)``.
 
 They are what people use in place of this library. Each is given a fair chance: settings are the
 usual ones or chosen on the training points, and where a method cannot take all points the row
@@ -31,13 +31,13 @@ Place = Callable[[Array], Array]
 METHOD = "PCAExtension()"
 OURS, PAPER, KERNEL, PEER = "ours", "paper", "kernel", "peer"
 
-TUNING_ROWS, LIKELIHOOD_ROWS = 1000, 500  # Most rows to tune kernel ridge, a Gaussian process
-KERNEL_ROWS = 2000  # Our kernel methods are measured on maps of at most so many training points
-PROCESS_ROWS = 4000  # A Gaussian process of scikit-learn takes at most so many rows
+TUNING_ROWS, LIKELIHOOD_ROWS = 1000, 500  # Sample sizes to tune kernel ridge, a Gaussian process
+KERNEL_ROWS = 2000  # Largest training set for our kernel methods
+PROCESS_ROWS = 4000  # Largest training set for the Gaussian process of scikit-learn
 
 
 class Extender(NamedTuple):
-    """A line of the table before it is measured."""
+    """A method to measure: its name, family and constructor."""
 
     name: str
     family: str  # `OURS`, `PAPER`, `KERNEL` (our version of the paper's other systems) or `PEER`
@@ -46,7 +46,7 @@ class Extender(NamedTuple):
 
 
 class Peer:
-    """An extension made of a function: it takes a map and returns how points are placed on it."""
+    """An extension defined by a function that takes a map and returns a placing function."""
 
     predict: Place
 
@@ -54,13 +54,13 @@ class Peer:
         self.learn = learn
 
     def fit(self, X: Array, Y: Array) -> "Peer":
-        """Learn the map."""
+        """Fit to a map."""
         self.predict = self.learn(X, Y)
         return self
 
 
 def local_rbf(X: Array, Y: Array, kernel: str, neighbors: int = 50) -> Place:
-    """SciPy's radial basis functions over the 50 nearest training points."""
+    """Return SciPy's radial basis functions over the 50 nearest training points."""
     neighbors = min(neighbors, len(X))
     # A linear term needs more neighbours than columns.
     degree = 1 if kernel == "thin_plate_spline" and X.shape[1] < neighbors // 2 else 0
@@ -69,27 +69,27 @@ def local_rbf(X: Array, Y: Array, kernel: str, neighbors: int = 50) -> Place:
 
 
 def gaussian_process(X: Array, Y: Array) -> Place:
-    """Gaussian-process regression, the extension of Barkan, Weill and Averbuch (2016)."""
+    """Return Gaussian-process regression, the extension of Barkan, Weill and Averbuch (2016)."""
     # Length and noise are chosen by likelihood on some rows; then all it can take are factored.
     order = np.random.default_rng(0).permutation(len(X))
-    some, all_rows = order[:LIKELIHOOD_ROWS], order[:PROCESS_ROWS]
+    sample, all_rows = order[:LIKELIHOOD_ROWS], order[:PROCESS_ROWS]
     length = np.sqrt(median_squared_distance(X))
     kernel = RBF(length, (1e-3 * length, 1e2 * length)) + WhiteKernel(1e-4, (1e-10, 1e1))
-    tuned = GaussianProcessRegressor(kernel, normalize_y=True).fit(X[some], Y[some])
+    tuned = GaussianProcessRegressor(kernel, normalize_y=True).fit(X[sample], Y[sample])
     process = GaussianProcessRegressor(tuned.kernel_, optimizer=None, normalize_y=True)
     process.fit(X[all_rows], Y[all_rows])
     return lambda new: np.asarray(process.predict(new)).reshape(len(new), -1)
 
 
 def kernel_ridge(X: Array, Y: Array) -> Place:
-    """Kernel ridge regression, its width and penalty by leave-one-out on some rows."""
+    """Return kernel ridge regression; width and penalty by leave-one-out on a sample."""
     mean = Y.mean(axis=0)
-    some = np.random.default_rng(0).permutation(len(X))[:TUNING_ROWS]
+    rows = np.random.default_rng(0).permutation(len(X))[:TUNING_ROWS]
     unit = median_squared_distance(X)
     trials = [
         (error, factor / unit, penalty)
         for factor in (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
-        for error, penalty in ridge_errors(X[some], Y[some] - mean, factor / unit)
+        for error, penalty in ridge_errors(X[rows], Y[rows] - mean, factor / unit)
     ]
     _, gamma, alpha = min(trials)
     ridge = KernelRidge(kernel="rbf", gamma=gamma, alpha=alpha).fit(X, Y - mean)
@@ -97,23 +97,23 @@ def kernel_ridge(X: Array, Y: Array) -> Place:
 
 
 def ridge_errors(X: Array, Y: Array, gamma: float) -> list[tuple[float, float]]:
-    """Return leave-one-out errors of kernel ridge regression, each with its penalty.
+    """Return the leave-one-out error of kernel ridge regression for each penalty.
 
     The residual of a point left out is ``(A^-1 y)_i / (A^-1)_ii`` with ``A = K + alpha I``, so one
     eigen-decomposition serves every penalty.
     """
     values, vectors = np.linalg.eigh(rbf_kernel(X, gamma=gamma))
-    projected, found = vectors.T @ Y, []
+    projected, errors = vectors.T @ Y, []
     for penalty in (1e-10, 1e-8, 1e-6, 1e-4, 1e-2):
         inverse = 1.0 / (np.maximum(values, 0.0) + penalty)
         diagonal = (vectors**2) @ inverse
         residuals = (vectors @ (inverse[:, None] * projected)) / diagonal[:, None]
-        found.append((float((residuals**2).sum(axis=1).mean()), penalty))
-    return found
+        errors.append((float((residuals**2).sum(axis=1).mean()), penalty))
+    return errors
 
 
 def barycentric(X: Array, Y: Array, n_neighbors: int = 10, reg: float = 1e-3) -> Place:
-    """Weights that rebuild a point from its neighbours, used on their images."""
+    """Return the barycentric extension: weights that reconstruct a point from its neighbours."""
     # What ``transform`` of scikit-learn's locally linear embedding does.
     index = NearestNeighbors(n_neighbors=n_neighbors).fit(X)
 
@@ -132,7 +132,7 @@ def barycentric(X: Array, Y: Array, n_neighbors: int = 10, reg: float = 1e-3) ->
 
 
 def by_opentsne(X: Array, Y: Array) -> Place:
-    """Place points by the optimisation of openTSNE, on the map as it is given."""
+    """Return a placement by openTSNE's optimisation on a fixed map."""
     from openTSNE import TSNEEmbedding
     from openTSNE.affinity import PerplexityBasedNN
 
@@ -148,7 +148,7 @@ def by_opentsne(X: Array, Y: Array) -> Place:
 
 
 def by_umap(X: Array, Y: Array) -> Place:
-    """Place points by the optimisation of umap-learn, on the map as it is given."""
+    """Return a placement by umap-learn's optimisation on a fixed map."""
     import umap
 
     # One epoch from a random start: of the fit only the graph is wanted.
@@ -160,7 +160,7 @@ def by_umap(X: Array, Y: Array) -> Place:
 
 
 def by_kernel_method(X: Array, Y: Array, method: Callable[[], Any]) -> Place:
-    """One of our kernel methods, whose cost grows with the cube of the number of points."""
+    """Return one of our kernel methods, whose cost is cubic in the number of points."""
     if len(X) > KERNEL_ROWS:
         raise ValueError(f"left out above {KERNEL_ROWS} training points: O(n^3)")
     place: Place = method().fit(X, Y).transform
@@ -168,21 +168,21 @@ def by_kernel_method(X: Array, Y: Array, method: Callable[[], Any]) -> Place:
 
 
 def missing(X: Array, Y: Array, package: str) -> Place:
-    """Stand for a library that is not installed."""
+    """Raise an error for a library that is not installed."""
     raise ImportError(f"{package} is not installed: pip install outsample-lab[bench]")
 
 
 def extenders(kind: str, step: float | None = None) -> list[Extender]:
-    """Return a map's lines: ours with all defaults, the paper's weightings, our kernels, others."""
+    """Return the methods for a map: ours, the paper's weightings, our kernels, others."""
     # `kind` made the map: t-SNE and UMAP maps have placements of their own. `step` is that of the
     # sphere's grid, on which the paper's radii depend.
-    found = [Extender(METHOD, OURS, outsample.PCAExtension, "all defaults")]
+    available = [Extender(METHOD, OURS, outsample.PCAExtension, "all defaults")]
     settings: dict[str, Any] = {"n_neighbors": 15} if step is None else sphere.radii(step)
     near = "15 neighbours" if step is None else "radii 2.3 h and 1.5 h, c = 2"
     note = f"order 0, squared loss, {near}"
     for weighting in WEIGHTINGS:
         paper = partial(paper_weights, weighting, **settings)
-        found.append(Extender(f"paper: {weighting}", PAPER, paper, note))
+        available.append(Extender(f"paper: {weighting}", PAPER, paper, note))
     kernels = {
         "Nystroem": outsample.NystroemExtension,
         "geometric harmonics": outsample.GeometricHarmonics,
@@ -191,11 +191,11 @@ def extenders(kind: str, step: float | None = None) -> list[Extender]:
     }
     for name, method in kernels.items():
         note = f"ours, all defaults; up to {KERNEL_ROWS} points"
-        found.append(Extender(name, KERNEL, _peer(by_kernel_method, method=method), note))
+        available.append(Extender(name, KERNEL, _peer(by_kernel_method, method=method), note))
     for k in (5, 15):
         nearest = partial(KNeighborsRegressor, n_neighbors=k, weights="distance")
-        found.append(Extender(f"{k}-NN", PEER, nearest, "inverse-distance weights"))
-    found += [
+        available.append(Extender(f"{k}-NN", PEER, nearest, "inverse-distance weights"))
+    available += [
         Extender("RBF thin plate", PEER, _peer(local_rbf, kernel="thin_plate_spline"),
                  "SciPy, 50 neighbours; linear term if columns are fewer than half"),
         Extender("RBF linear", PEER, _peer(local_rbf, kernel="linear"), "SciPy, 50 neighbours"),
@@ -211,17 +211,17 @@ def extenders(kind: str, step: float | None = None) -> list[Extender]:
         package, module, learn = own[kind]
         note = "its own transform, given the frozen map"
         build = _peer(learn) if find_spec(module) else _peer(missing, package=package)
-        found.append(Extender(f"{package}, own transform", PEER, build, note))
+        available.append(Extender(f"{package}, own transform", PEER, build, note))
     if kind == "tsne":
         note = "least loss of one more point, perplexity 30, all others fixed"
-        found.append(Extender("LOO-map", PEER, _peer(loo_map), note))
-    return found
+        available.append(Extender("LOO-map", PEER, _peer(loo_map), note))
+    return available
 
 
 def median_squared_distance(X: Array) -> float:
-    """Return the median squared distance of two points, on at most 1000 of them."""
-    some = np.random.default_rng(0).permutation(len(X))[:1000]
-    return float(np.median(pdist(X[some], "sqeuclidean")))
+    """Return the median squared distance between at most 1000 points."""
+    rows = np.random.default_rng(0).permutation(len(X))[:1000]
+    return float(np.median(pdist(X[rows], "sqeuclidean")))
 
 
 def _peer(learn: Callable[..., Place], **parameters: Any) -> Callable[[], Peer]:

@@ -18,7 +18,7 @@ N_ALONE = 40
 
 
 def cells() -> Any:
-    """700 cells of blood with labels, 765 genes."""
+    """Return 700 labelled blood cells with 765 genes."""
     import scanpy
 
     raw = scanpy.datasets.pbmc68k_reduced()
@@ -29,7 +29,7 @@ def cells() -> Any:
 
 
 def digits() -> Any:
-    """1797 handwritten digits, as if they were cells."""
+    """Return 1797 handwritten digits as cells."""
     import pandas as pd
     from anndata import AnnData
     from sklearn.datasets import load_digits
@@ -42,7 +42,7 @@ def digits() -> Any:
 
 
 def split(every: Any) -> tuple[Any, Any]:
-    """Return reference and query of one map, the query's part of it as ``obsm["truth"]``."""
+    """Return reference and query of one map; the query's true map is ``obsm["truth"]``."""
     import scanpy
 
     order = np.random.default_rng(1).permutation(every.n_obs)
@@ -61,24 +61,24 @@ def split(every: Any) -> tuple[Any, Any]:
 
 
 def figures(placed: Any, truth: Any, size: float) -> tuple[float, float]:
-    """Share of right labels, and mean distance from the true places over the size of the map."""
+    """Return the share of correct labels, and the mean error relative to the size of the map."""
     right = placed.obs["label"].astype(str).to_numpy() == truth.obs["truth"].astype(str).to_numpy()
     away = np.linalg.norm(np.asarray(placed.obsm["X_umap"]) - truth.obsm["truth"], axis=1)
     return float(right.mean()), float(away.mean() / size)
 
 
 def confidences(placed: Any, truth: Any) -> str:
-    """Say how many labels of a confidence were right."""
+    """Return the share of correct labels by confidence."""
     right = placed.obs["label"].astype(str).to_numpy() == truth.obs["truth"].astype(str).to_numpy()
-    sure, found = placed.obs["label_confidence"].to_numpy(), []
+    sure, rows = placed.obs["label_confidence"].to_numpy(), []
     for least, below in ((0.0, 0.5), (0.5, 0.7), (0.7, 0.9), (0.9, 0.99), (0.99, 1.1)):
-        some = (sure >= least) & (sure < below)
-        found.append(f"{right[some].sum()} of {some.sum()} from {least} on")
-    return "right by confidence: " + ", ".join(found)
+        in_range = (sure >= least) & (sure < below)
+        rows.append(f"{right[in_range].sum()} of {in_range.sum()} from {least} on")
+    return "right by confidence: " + ", ".join(rows)
 
 
 def ways(reference: Any) -> dict[str, Any]:
-    """Return both ways of placing a query, each writing into a copy."""
+    """Return both methods of placing a query; each writes to a copy."""
     import scanpy
 
     from outsample.anndata import fit_reference, map_query
@@ -97,13 +97,13 @@ def ways(reference: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print a row for each set and way: in a batch, and the first cells one by one."""
+    """Print one row per data set and method: in a batch, and cell by cell."""
     import anndata
 
     warnings.filterwarnings("ignore")
     print("| set | | labels, batch | labels, singly | map error, batch | map error, singly |")
     print("|---|---|---|---|---|---|")
-    told = []
+    lines = []
     for name, make in {"blood cells": cells, "digits": digits}.items():
         reference, query = split(make())
         Y = reference.obsm["X_umap"]
@@ -111,16 +111,16 @@ def main() -> None:
         for way, place in ways(reference).items():
             placed = place(query)
             if way == "outsample":
-                told.append(f"{name}: {confidences(placed, query)}")
+                lines.append(f"{name}: {confidences(placed, query)}")
             batch = figures(placed, query, size)
             alone = [place(query[at : at + 1].copy()) for at in range(N_ALONE)]
-            for one in alone:
-                one.obs["label"] = one.obs["label"].astype(str)
+            for row in alone:
+                row.obs["label"] = row.obs["label"].astype(str)
             singly = figures(anndata.concat(alone), query[:N_ALONE], size)
             labels, errors = zip(batch, singly, strict=True)
             shown = [*(f"{x:.2f}" for x in labels), *(f"{x:.3f}" for x in errors)]
             print(f"| {name} | {way} | {' | '.join(shown)} |", flush=True)
-    print("", *told, sep="\n")
+    print("", *lines, sep="\n")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ class Contender(NamedTuple):
 
 
 def contenders(X: np.ndarray) -> list[Contender]:
-    """Return each library with a map of its own, or of UMAP."""
+    """Return each library with its own map, or with a UMAP map."""
     from openTSNE import TSNE
     from umap import UMAP
 
@@ -63,18 +63,18 @@ def contenders(X: np.ndarray) -> list[Contender]:
 
 
 def manners(each: Contender, X: np.ndarray, new: np.ndarray, junk: np.ndarray) -> dict[str, Any]:
-    """Return what the table shows of one contender."""
+    """Return the row of one contender."""
     size = np.sqrt(((each.Y - each.Y.mean(axis=0)) ** 2).sum(axis=1).mean())
     batch = each.place(new)
     alone = np.concatenate([each.place(row[None]) for row in new[:20]])
-    known = each.place(X[:200])
+    training_places = each.place(X[:200])
     search = NearestNeighbors().fit(each.Y)
     usual = np.quantile(search.kneighbors(n_neighbors=1)[0], 0.9)
     hidden = search.kneighbors(each.place(junk), n_neighbors=1)[0] <= usual
     return {
         "name": each.name,
         "alone": float(np.linalg.norm(batch[:20] - alone, axis=1).max() / size),
-        "known": float(np.linalg.norm(known - each.Y[:200], axis=1).mean() / size),
+        "known": float(np.linalg.norm(training_places - each.Y[:200], axis=1).mean() / size),
         "hidden": float(hidden.mean()),
         "told": None if each.tells_junk is None else each.tells_junk(junk),
         "any_map": each.any_map,
@@ -82,15 +82,15 @@ def manners(each: Contender, X: np.ndarray, new: np.ndarray, junk: np.ndarray) -
 
 
 def main() -> None:
-    """Measure and write."""
+    """Measure all contenders and write the results."""
     images = load_digits().data
     X, new = images[:N], images[N : N + N_NEW]
     junk = np.random.default_rng(0).uniform(0, 16, (N_NEW, images.shape[1]))
-    found = [manners(each, X, new, junk) for each in contenders(X)]
-    told = {"versions": {name: version(name) for name in PACKAGES}, "rows": found}
+    rows = [manners(each, X, new, junk) for each in contenders(X)]
+    results = {"versions": {name: version(name) for name in PACKAGES}, "rows": rows}
     path = Path(__file__).parents[4] / "docs" / "figures" / "manners.json"
-    path.write_text(json.dumps(told, indent=1) + "\n")
-    print(json.dumps(found, indent=1))
+    path.write_text(json.dumps(results, indent=1) + "\n")
+    print(json.dumps(rows, indent=1))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ HEADLINES = {  # Lines of the short table of speed: beginning of the work, words
 
 
 def speed_kept(results: dict[str, Any]) -> dict[str, Any]:
-    """Return what the pages need of the results."""
+    """Return the part of the results that the documentation needs."""
     if results["quick"]:
         raise ValueError("a short run of bench speed: its sizes are not those of the tables")
     keys = ("work", "asked", "found", "low", "high", "unit", "at_least", "met", "skipped")
@@ -38,24 +38,24 @@ def speed_kept(results: dict[str, Any]) -> dict[str, Any]:
 
 
 def speed(figures: dict[str, Any]) -> str:
-    """Return the figures of speed that matter most."""
+    """Return the most important results of the speed benchmark."""
     rows = []
     for start, words in HEADLINES.items():
-        found = next((each for each in figures["targets"] if each["work"].startswith(start)), None)
-        if found is not None and not found["skipped"]:
-            rows.append([words, _reached(found), _asked(found)])
+        target = next((each for each in figures["targets"] if each["work"].startswith(start)), None)
+        if target is not None and not target["skipped"]:
+            rows.append([words, _reached(target), _asked(target)])
     return table(["", "found", "asked"], rows) if rows else NOT_YET
 
 
 def speed_targets(figures: dict[str, Any]) -> str:
-    """Return every figure to reach, and what was found."""
+    """Return every target with its measured value."""
     rows = [[each["work"], _asked(each), _reached(each), _quartiles(each)]
             for each in figures["targets"]]  # fmt: skip
     return table(["work", "asked", "found", "quartiles"], rows) if rows else NOT_YET
 
 
 def speed_sizes(figures: dict[str, Any]) -> str:
-    """Return the time of a row against the number of training points."""
+    """Return the time per row against the number of training points."""
     return _curves(figures, "Time of a row in a batch", "microseconds a row", exponent=True)
 
 
@@ -85,11 +85,11 @@ def _asked(target: dict[str, Any]) -> str:
 
 
 def _reached(target: dict[str, Any]) -> str:
-    """Return what was found, bold if it is enough."""
+    """Return the measured value, bold if it reaches the target."""
     if target["skipped"]:
         return f"not measured: {target['skipped']}"
-    found = f"{target['found']:.3g}{_unit(target)}"
-    return f"**{found}**" if target["met"] else found
+    measured = f"{target['found']:.3g}{_unit(target)}"
+    return f"**{measured}**" if target["met"] else measured
 
 
 def _quartiles(target: dict[str, Any]) -> str:

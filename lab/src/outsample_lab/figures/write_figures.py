@@ -1,4 +1,4 @@
-"""Write measured figures into the documentation: no number that has a bench is typed by hand.
+"""Write measured results to the documentation, so that no such number is typed by hand.
 
 ``make figures RESULTS=outsample-bench/accuracy.json`` keeps the results that the pages show in
 ``docs/figures`` and writes every table between ``<!-- figures: NAME -->`` and ``<!-- end -->``, in
@@ -53,7 +53,7 @@ GROUPS = {
 }  # fmt: skip
 
 def condensed(results: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the name of a bench and what the pages need of its results."""
+    """Return the name of a bench, and the part of its results that the documentation needs."""
     if "maps" in results:
         return "accuracy", _accuracy(results)
     if "groups" in results:
@@ -103,7 +103,7 @@ def _novelty(results: dict[str, Any]) -> dict[str, Any]:
 
 
 def best_others(figures: dict[str, Any]) -> str:
-    """Return our error on every map beside the best of the other libraries."""
+    """Return our error and that of the best other library on every map."""
     rows = []
     for each in _relative(figures):
         peers = {name: error for name, error in each["errors"].items()
@@ -134,7 +134,7 @@ def kernel_methods(figures: dict[str, Any]) -> str:
 
 
 def coverage(figures: dict[str, Any]) -> str:
-    """Return how many true images the error bars hold."""
+    """Return the coverage of the error bars."""
     rows = []
     for each in figures["maps"]:
         worst = " / ".join(f"{100 * each['worst'][key]:.0f}" for key in each["worst"])
@@ -143,19 +143,19 @@ def coverage(figures: dict[str, Any]) -> str:
 
 
 def sphere(figures: dict[str, Any]) -> str:
-    """Return the table of the paper's sphere, the paper's numbers beneath ours."""
+    """Return the table of the sphere, with the paper's numbers below ours."""
     rows = []
     for n in sorted({row["n_points"] for row in figures["sphere"]}):
-        found = {row["method"]: row for row in figures["sphere"] if row["n_points"] == n}
-        ours = [_scientific(found[name]["error"]) for name in WEIGHTS]
-        paper = [found[name]["paper"] for name in WEIGHTS]
+        row_by_method = {row["method"]: row for row in figures["sphere"] if row["n_points"] == n}
+        ours = [_scientific(row_by_method[name]["error"]) for name in WEIGHTS]
+        paper = [row_by_method[name]["paper"] for name in WEIGHTS]
         rows.append([f"{n} points", *ours[:-1], f"**{ours[-1]}**"])
         rows.append(["*the paper*", *(f"*{_scientific(x)}*" if x else "" for x in paper)])
     return table(["", *WEIGHTS.values()], rows)
 
 
 def belonging(figures: dict[str, Any]) -> str:
-    """Return our detector beside the best other one, group by group."""
+    """Return the results of our detector and of the best other one, by group."""
     rows = []
     for name, title in GROUPS.items():
         if name not in figures["groups"]:
@@ -187,13 +187,13 @@ def detectors(figures: dict[str, Any]) -> str:
              "mnist": "MNIST, one class new", "fresh": "COIL-20 and NSL-KDD",
              "junk": "images that are none",
              "darpa": "DARPA traffic: AUC, precision"}  # fmt: skip
-    rows = [[f"`{name}`" if name.endswith("()") else name, *(found.get(g, "") for g in groups)]
-            for name, found in areas.items() if len(found) == len(groups)]  # fmt: skip
+    rows = [[f"`{name}`" if name.endswith("()") else name, *(values.get(g, "") for g in groups)]
+            for name, values in areas.items() if len(values) == len(groups)]  # fmt: skip
     return table(["", *(heads[name] for name in groups)], rows)
 
 
 def manners(figures: dict[str, Any]) -> str:
-    """Return how the libraries treat single rows, known rows and junk."""
+    """Return how the libraries treat single rows, training rows and junk."""
     heads = ["", "alone and in a batch", "known rows", "junk among known images",
              "junk told", "map from elsewhere"]  # fmt: skip
     rows = [
@@ -229,7 +229,7 @@ TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
 
 
 def written(text: str) -> str:
-    """Return a page with its tables as they follow from the figures that are kept."""
+    """Return a page with its tables updated from the saved results."""
 
     def region(match: re.Match[str]) -> str:
         bench, made = TABLES[match[2]]
@@ -239,7 +239,7 @@ def written(text: str) -> str:
 
 
 def _relative(figures: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the maps whose errors are over the size of the map: all but the sphere."""
+    """Return the maps with errors relative to the size of the map: all but the sphere."""
     return [each for each in figures["maps"] if each["kind"] != "sphere"]
 
 
@@ -262,14 +262,14 @@ def _bold_most(values: Iterable[float | None]) -> list[str]:
 def _bold(
     values: list[float | None], best: Callable[..., float], shown: Callable[[float], str]
 ) -> list[str]:
-    """Return the numbers as text, those that read like the best one bold, nothing for None."""
+    """Return the numbers as text; the best is bold, None is empty."""
     texts = ["" if value is None else shown(value) for value in values]
     top = shown(best(value for value in values if value is not None))
     return [f"**{text}**" if text == top else text for text in texts]
 
 
 def main(results: list[str]) -> None:
-    """Keep these results, then write all tables."""
+    """Save the results, then write all tables."""
     for path in results:
         name, figures = condensed(json.loads(Path(path).read_text()))
         text = json.dumps(figures, indent=1, ensure_ascii=False)

@@ -1,1 +1,1 @@
-"""Strange rows among normal ones, beside other detectors, on sets of every kind."""
+"""Benchmark of novelty detection: this and other detectors on many data sets."""

@@ -1,4 +1,4 @@
-"""Novelty detectors behind one pair of methods: ``fit(X)`` and ``score(X)``, higher = stranger.
+"""Novelty detectors with ``fit(X)`` and ``score(X)``; a higher score is more unusual.
 
 They are what people use: those of scikit-learn and PyOD with their defaults, plain neighbour
 distances, and ours. What is not installed fails with a message that says so.
@@ -24,13 +24,13 @@ Score = Callable[[Array], Array]
 METHOD = "NoveltyDetector()"
 OURS, PEER = "ours", "peer"
 
-# Detectors that need torch. PyOD's DIF is left out: it is dear, and scores depend on the batch.
+# Detectors that need torch. PyOD's DIF is expensive and its scores depend on the batch: omitted.
 NETWORKS = ("LUNAR",)
 JOINT = "all defaults; ranks new rows among training and new rows, so scores depend on the batch"
 
 
 class Detector(NamedTuple):
-    """A line of the table before it is measured."""
+    """A method to measure: its name, family and constructor."""
 
     name: str
     family: str  # `OURS` or `PEER`
@@ -39,7 +39,7 @@ class Detector(NamedTuple):
 
 
 class Ours:
-    """The detector under test, with all defaults: scores, and p-values too."""
+    """Our detector with all defaults: scores and p-values."""
 
     def __init__(self, seed: int) -> None:
         from outsample import NoveltyDetector
@@ -48,13 +48,13 @@ class Ours:
         self.score, self.p_values = self.detector.abnormality, self.detector.p_values
 
     def fit(self, X: Array) -> "Ours":
-        """Learn what is normal."""
+        """Fit to normal rows."""
         self.detector.fit(X)
         return self
 
 
 class Peer:
-    """A detector made of a function: it takes normal rows and returns how new ones are scored."""
+    """A detector defined by a function that takes normal rows and returns a scoring function."""
 
     score: Score
 
@@ -62,25 +62,25 @@ class Peer:
         self.learn = learn
 
     def fit(self, X: Array) -> "Peer":
-        """Learn what is normal."""
+        """Fit to normal rows."""
         self.score = self.learn(X)
         return self
 
 
 def mean_distance(X: Array, n_neighbors: int = 10) -> Score:
-    """Score by the mean distance to the nearest training rows: the simplest detector there is."""
+    """Score by the mean distance to the nearest training rows."""
     search = NearestNeighbors(n_neighbors=min(n_neighbors, len(X))).fit(X)
     return lambda new: np.asarray(search.kneighbors(new)[0].mean(axis=1))
 
 
 def by_sklearn(X: Array, estimator: Any) -> Score:
-    """Score by one of scikit-learn's, whose scores are high for normal rows."""
+    """Score by a detector of scikit-learn, whose scores are high for normal rows."""
     estimator.fit(X)
     return lambda new: -np.asarray(estimator.score_samples(new))
 
 
 def by_pyod(X: Array, name: str, **parameters: Any) -> Score:
-    """Score by one of PyOD's, by the name of its class, with its defaults."""
+    """Score by a detector of PyOD, by the name of its class, with its defaults."""
     module = import_module(f"pyod.models.{name.lower()}")
     detector: Any = getattr(module, name)(**parameters)
     detector.fit(X)
@@ -88,7 +88,7 @@ def by_pyod(X: Array, name: str, **parameters: Any) -> Score:
 
 
 def by_network(X: Array, name: str, seed: int) -> Score:
-    """Score by one of PyOD's networks: seeded, on one thread."""
+    """Score by a neural network of PyOD, seeded, on one thread."""
     torch: Any = import_module("torch")
     torch.manual_seed(seed)
     torch.set_num_threads(1)
@@ -96,25 +96,25 @@ def by_network(X: Array, name: str, seed: int) -> Score:
 
 
 def missing(X: Array, reason: str) -> Score:
-    """Stand for a detector whose library is not installed."""
+    """Raise an error for a detector whose library is not installed."""
     raise ImportError(reason)
 
 
 def detectors(names: Sequence[str] = ()) -> list[Detector]:
-    """Return the lines of the table with these names, ours first; all if there are none.
+    """Return the detectors with these names, ours first; all without a list.
 
     >>> [detector.name for detector in detectors(["10-NN distance", "NoveltyDetector()"])]
     ['NoveltyDetector()', '10-NN distance']
     """
     notes = {"ECOD": JOINT, "COPOD": JOINT}
-    found = [Detector(METHOD, OURS, Ours), *_sklearn()]
+    available = [Detector(METHOD, OURS, Ours), *_sklearn()]
     for name in ("ECOD", "COPOD", "KNN", "HBOS", "PCA", "KDE", "LUNAR"):
         note = notes.get(name, "all defaults")
-        found.append(Detector(f"PyOD {name}", PEER, partial(_pyod_peer, name), note))
+        available.append(Detector(f"PyOD {name}", PEER, partial(_pyod_peer, name), note))
     for name in names:
-        if name not in (known := [detector.name for detector in found]):
-            raise UnknownNameError(f"there is no detector {name!r}; there are: {', '.join(known)}")
-    return [detector for detector in found if not names or detector.name in names]
+        if name not in (valid := [detector.name for detector in available]):
+            raise UnknownNameError(f"there is no detector {name!r}; choose from {', '.join(valid)}")
+    return [detector for detector in available if not names or detector.name in names]
 
 
 def _sklearn() -> list[Detector]:

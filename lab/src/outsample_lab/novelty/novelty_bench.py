@@ -1,4 +1,4 @@
-"""What `outsample bench novelty` does: measure, write the results, and draw them."""
+"""`outsample bench novelty`: measure, write the results, and draw them."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,7 +23,7 @@ from outsample_lab.traffic.loud import FLOODS_AND_SCANS, LOUD_CONNECTIONS
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "pyod", "torch")
 PROTOCOL = {
     "all": "Every detector learns from the same normal rows, then ranks the same new rows, some"
-    " normal and some strange, on one thread. Figures are the area under the ROC curve and the"
+    " normal and some anomalous, on one thread. Figures are the area under the ROC curve and the"
     " average precision, means over the seeds. A detector that fails on a set has no figure there"
     " and is last in the ranking of that set; one that runs on no set of a group is not ranked.",
     "outliers": "Outlier sets: a random half of the normal rows to learn from, the rest and all"
@@ -74,8 +74,8 @@ def run_novelty(
     return NOVELTY.write(out_dir, run)
 
 
-def told_run(run: NoveltyRun) -> dict[str, Any]:
-    """Return a run ready for JSON, with figures that follow from the rows beside them."""
+def run_record(run: NoveltyRun) -> dict[str, Any]:
+    """Return a run as plain values for JSON, including the statistics derived from its rows."""
     groups = {
         name: {
             "title": group.title,
@@ -85,22 +85,22 @@ def told_run(run: NoveltyRun) -> dict[str, Any]:
         }
         for name, group in grouped(run.sets).items()
     }
-    sets = [_told_set(each) for each in run.sets]
+    sets = [_set_record(each) for each in run.sets]
     return plain(run._replace(sets=()), EXACT) | {"groups": groups, "sets": sets}
 
 
-def restored_run(told: dict[str, Any]) -> NoveltyRun:
-    """Return the run that `told_run` has told."""
+def restored_run(saved: dict[str, Any]) -> NoveltyRun:
+    """Return the run of a record of `run_record`."""
     sets = [
         fields_of(SetResult, each)
         | {"rows": [fields_of(DetectorRow, row) for row in each.get("rows", ())]}
-        for each in told["sets"]
+        for each in saved["sets"]
     ]
-    found: NoveltyRun = restored(NoveltyRun, fields_of(NoveltyRun, told) | {"sets": sets})
-    return found
+    run: NoveltyRun = restored(NoveltyRun, fields_of(NoveltyRun, saved) | {"sets": sets})
+    return run
 
 
-def _told_set(result: SetResult) -> dict[str, Any]:
+def _set_record(result: SetResult) -> dict[str, Any]:
     start = {"name": result.name, "title": result.title, "group": result.group}
     if result.skipped:
         return start | {"skipped": result.skipped}
@@ -109,22 +109,22 @@ def _told_set(result: SetResult) -> dict[str, Any]:
         "ours": None if ours is None else ours.auc,
         "best_peer": None if peer is None else peer.name,
         "best_peer_auc": None if peer is None else peer.auc,
-        "rows": [_told_row(row) for row in result.rows],
+        "rows": [_row_record(row) for row in result.rows],
     }
     return plain(result._replace(rows=()), EXACT) | plain(derived, EXACT)
 
 
-def _told_row(row: DetectorRow) -> dict[str, Any]:
-    told = row._asdict()
+def _row_record(row: DetectorRow) -> dict[str, Any]:
+    record = row._asdict()
     if row.failure:
-        return told
+        return record
     auc, precision = row.spreads
     means = {"auc": row.auc, "precision": row.precision}
-    return told | means | {"auc_spread": auc, "precision_spread": precision}
+    return record | means | {"auc_spread": auc, "precision_spread": precision}
 
 
 NOVELTY = Bench(
-    "novelty", run_novelty, told_run, restored_run,
+    "novelty", run_novelty, run_record, restored_run,
     tables=lambda run: novelty_page.standing_tables(run.sets),
     picture=lambda run: novelty_page.area_picture(run.sets), page=novelty_page.novelty_page,
 )  # fmt: skip

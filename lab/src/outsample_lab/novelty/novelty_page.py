@@ -14,12 +14,12 @@ from outsample_lab.wording import plural
 
 STANDING = ("Detector", "Mean rank", "Mean AUC", "Mean AP", "s a set", "sets")
 ROWS = ("Detector", "AUC", "±", "AP", "±", "s")
-SUMMARY = ("Set", "rows", "columns", "new", "strange", "AUC", "best other", "which", "false alarms")
+SUMMARY = ("Set", "rows", "columns", "new", "unusual", "AUC", "best other", "which", "false alarms")
 ALARMS = f"False alarms: share of the normal new rows with a p-value of at most {LEVEL:g}."
 
 
 def set_report(result: SetResult) -> tuple[str, Table | None]:
-    """Return a title and a table for the terminal, or the reason why there is none."""
+    """Return a title and a table for the terminal, or the reason for skipping it."""
     if result.skipped:
         return f"{result.title}: skipped, {result.skipped}", None
     failed = [f"{row.name}: {row.failure}" for row in result.rows if row.failure]
@@ -28,7 +28,7 @@ def set_report(result: SetResult) -> tuple[str, Table | None]:
 
 
 def standing_tables(results: Sequence[SetResult]) -> list[tuple[str, Table]]:
-    """Return the standing of all detectors, a title and a table for each group of sets."""
+    """Return a title and a table of all detectors for each group of sets."""
     return [
         (f"{group.title}: {plural(len(group.sets), 'set')}", _standing_table(group))
         for group in grouped(results).values()
@@ -74,7 +74,7 @@ def _shape(result: SetResult) -> str:
 
 
 def _alarmed(result: SetResult) -> str:
-    """Say how often a p-value of at most 0.01 is given, and to which rows."""
+    """Return a sentence on the share of rows with a p-value of at most 0.01."""
     alarms = result.alarms
     if alarms is None:
         return ""
@@ -91,7 +91,7 @@ def _alarmed(result: SetResult) -> str:
 
 
 def area_picture(results: Sequence[SetResult]) -> Picture | None:
-    """Draw all sets, if there is anything to draw and matplotlib to draw it."""
+    """Return a picture of all sets; None without results or without matplotlib."""
     shown = [
         AreaGroup(
             group.title,
@@ -111,7 +111,7 @@ def area_picture(results: Sequence[SetResult]) -> Picture | None:
 
 
 def novelty_page(run: NoveltyRun, picture: Picture | None) -> str:
-    """Put the picture, the standings and a table for each set together."""
+    """Return the page: the picture, the standings and one table per set."""
     skipped = [f"{r.title} was skipped: {r.skipped}." for r in run.sets if r.skipped]
     done = [result for result in run.sets if not result.skipped]
     groups = list(grouped(run.sets).values())
@@ -124,8 +124,8 @@ def novelty_page(run: NoveltyRun, picture: Picture | None) -> str:
             Section("Every set", [], [_table(result) for result in done]),
             settings_section((row.name, row.parameters) for result in done for row in result.rows),
         ],
-        lead="Detectors that have seen only normal rows rank new rows from strange to normal:"
-        f" {METHOD} with all defaults, beside those of scikit-learn and PyOD.",
+        lead="Detectors that have seen only normal rows rank new rows from anomalous to normal:"
+        f" {METHOD} with all defaults, and detectors of scikit-learn and PyOD.",
         facts=[fact for group in groups for fact in _facts(group)],
         hero=picture,
         footer=f"Made by outsample bench novelty on this computer, {run.seconds / 60:.0f}"
@@ -140,7 +140,7 @@ def _seeds(seeds: Sequence[int]) -> str:
 
 
 def _facts(group: Group) -> list[tuple[str, str]]:
-    """Our mean rank on a group, beside the best of the others."""
+    """Return our mean rank on a group, and that of the best other detector."""
     lines = [line for line in group.standings if not math.isnan(line.rank)]
     ours = next((line for line in lines if line.family == OURS), None)
     peer = next((line for line in lines if line.family == PEER), None)

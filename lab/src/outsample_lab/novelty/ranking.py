@@ -1,8 +1,8 @@
-"""How well detectors tell strange rows from normal ones, when they have seen only normal rows.
+"""Measure how well detectors fitted to normal rows rank anomalous rows.
 
 For each set and each seed: every detector learns from the same normal rows and ranks the same new
 rows. The figures are the area under the ROC curve and the average precision; 0.5 is chance for
-the first, the share of strange rows for the second.
+the first, the share of anomalous rows for the second.
 """
 
 import warnings
@@ -28,7 +28,7 @@ Mask = NDArray[np.bool_]
 
 
 def select(names: Sequence[str]) -> list[Source]:
-    """Return the sources with these names, or beginnings of names; all if there are none.
+    """Return the sources whose names are, or start with, those listed; all without a list.
 
     A group's name stands for all its sources; the number in front of a name may be left out, and
     capitals do not matter.
@@ -40,10 +40,10 @@ def select(names: Sequence[str]) -> list[Source]:
 
 
 def _names(source: Source) -> set[str]:
-    """Return everything a source may be called."""
+    """Return all names of a source."""
     word = source.name.lower()
-    number, _, rest = word.partition("_")
-    return {word, source.group} | ({rest} if number.isdigit() else set())
+    number, _, suffix = word.partition("_")
+    return {word, source.group} | ({suffix} if number.isdigit() else set())
 
 
 def run(
@@ -55,17 +55,17 @@ def run(
     progress: Progress | None = None,
     on_set: Callable[[SetResult], None] | None = None,
 ) -> list[SetResult]:
-    """Measure every detector on every set, a random split for each seed."""
+    """Measure every detector on every set, one random split per seed."""
     # Sets that need a data file are skipped without its folder; `on_set` gets each result at once.
     lines = detectors() if listed is None else listed
-    teller, found = Teller(progress, {each.name: each.minutes for each in sources}), []
+    teller, results = Teller(progress, {each.name: each.minutes for each in sources}), []
     for source in sources:
         for result in run_source(source, seeds, folder, lines, teller.part(source.name)):
-            found.append(result)
+            results.append(result)
             if on_set is not None:
                 on_set(result)
     teller.finish()
-    return found
+    return results
 
 
 def run_source(
@@ -75,7 +75,7 @@ def run_source(
     listed: Sequence[Detector],
     tell: Progress,
 ) -> list[SetResult]:
-    """Make the splits of one source and measure every detector on each of its sets."""
+    """Split one source and measure every detector on each of its sets."""
     tables = {name: _SetFigures(listed) for name in source.titles}
     seeds = seeds[: source.most_seeds]
     for turn, seed in enumerate(seeds):
@@ -97,7 +97,7 @@ def run_source(
 
 
 def _measure(detector: Detector, seed: int, split: Split, tables: "dict[str, _SetFigures]") -> None:
-    """Fit once, rank the rows of every trial, and enter the figures in the tables of their sets."""
+    """Fit once, rank the rows of every trial, and add the results to their sets."""
     if any(detector.name in table.failures for table in tables.values()):
         return  # once is enough
     try:
@@ -140,7 +140,7 @@ def areas(strange: Mask, scores: Array) -> tuple[float, float]:
 
 
 class _SetFigures:
-    """Collects the figures of one set."""
+    """Collects the results of one set."""
 
     def __init__(self, listed: Sequence[Detector]) -> None:
         self.listed = listed
@@ -159,7 +159,7 @@ class _SetFigures:
             self.judged.setdefault(seed, []).append((trial, p_values))
 
     def result(self, name: str, title: str, group: str, split: Split) -> SetResult:
-        """Return everything, the best row first."""
+        """Return the result of the set, the best row first."""
         trials = [trial for trial in split.trials if trial.name == name]
         parts = tuple(trial.part for trial in trials if trial.part)
         rows = [self._row(detector, bool(parts)) for detector in self.listed]
@@ -190,23 +190,23 @@ class _SetFigures:
 
 
 def _alarms(judged: Sequence[Sequence[tuple[Trial, Array]]]) -> Alarms:
-    """Pool the rows of all trials of all seeds."""
+    """Return the alarm rates over all trials of all seeds."""
     trials = [(trial, p <= LEVEL) for seed in judged for trial, p in seed]
-    beside = [(trial.loud, trial, p) for trial, p in trials if trial.loud is not None]
-    beside = [(loud, trial, raised) for loud, trial, raised in beside if loud.any()]
-    found = Alarms(
+    loud_trials = [(trial.loud, trial, p) for trial, p in trials if trial.loud is not None]
+    loud_trials = [(loud, trial, raised) for loud, trial, raised in loud_trials if loud.any()]
+    alarms = Alarms(
         _share((trial.strange, raised) for trial, raised in trials),
         _share((~trial.strange, raised) for trial, raised in trials),
     )
-    if not beside:
-        return found
-    return found._replace(
-        loud=_share((loud, raised) for loud, _, raised in beside),
-        normal_beside_loud=_share((~trial.strange, raised) for _, trial, raised in beside),
-        n_loud=sum(int(loud.sum()) for loud, _, _ in beside) // len(judged),
+    if not loud_trials:
+        return alarms
+    return alarms._replace(
+        loud=_share((loud, raised) for loud, _, raised in loud_trials),
+        normal_beside_loud=_share((~trial.strange, raised) for _, trial, raised in loud_trials),
+        n_loud=sum(int(loud.sum()) for loud, _, _ in loud_trials) // len(judged),
     )
 
 
 def _share(pairs: Iterable[tuple[Mask, Mask]]) -> float:
-    """Return how many of the chosen rows raise an alarm, as a share."""
+    """Return the share of the selected rows that raise an alarm."""
     return float(np.concatenate([raised[chosen] for chosen, raised in pairs]).mean())

@@ -1,4 +1,4 @@
-"""What was measured: a detector on a set, a set, a whole run."""
+"""Results of the benchmark: of a detector on a set, of a set, of a run."""
 
 import math
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ class DetectorRow(NamedTuple):
 
 
 class Alarms(NamedTuple):
-    """Shares of rows with a p-value of at most `level`, as our detector gives them."""
+    """Shares of rows to which our detector gives a p-value of at most `level`."""
 
     strange: float
     normal: float  # The rate of false alarms; `level` is promised for rows like the training rows
@@ -51,7 +51,7 @@ class Alarms(NamedTuple):
 
 
 class SetResult(NamedTuple):
-    """One set, its rows from the best to the worst, or why there are none."""
+    """One set with its rows, the best first, or the reason for skipping it."""
 
     name: str
     title: str
@@ -83,7 +83,7 @@ class SetResult(NamedTuple):
 
 
 class NoveltyRun(NamedTuple):
-    """All that the file of results holds, and the page shows."""
+    """The contents of the results file."""
 
     protocol: dict[str, str]  # How it was measured, for people, by kind of data
     seeds: tuple[int, ...]

@@ -1,6 +1,6 @@
 """The data on which novelty detectors are measured, and how they are split.
 
-A detector learns from normal rows alone and is then shown new rows, some normal, some strange.
+A detector is fitted to normal rows and scores new rows, normal and anomalous ones.
 Every source makes its split from a seed; the same seed makes the same split.
 """
 
@@ -34,22 +34,22 @@ GROUPS = {
     FRESH: "Sets that did not choose the score",
 }
 
-# At most so many rows to learn from, so many new ones, and so many new images of MNIST.
+# Maximum numbers of training rows, new rows, and new images of MNIST.
 TRAINING_ROWS, NEW_ROWS, IMAGES = 5000, 10_000, 5000
 JUNK_ROWS = 500  # So many of each kind
 QUIET_DAYS, SIMULATED_QUIET = ("1998-06-11", "1998-06-16"), "simulated-1"
 # Days on which one attack runs in nearly every minute: left out.
 FLOODED = ("1998-07-24", "1998-07-27", "1998-07-29", "1998-07-30", "1998-07-31")
-FEWEST_MINUTES = 3  # A day counts if it has so many minutes of either kind
+MIN_MINUTES_PER_CLASS = 3  # Days with fewer normal or anomalous minutes are skipped
 
 
 class Trial(NamedTuple):
-    """New rows, and which of them are strange."""
+    """New rows, and which of them are anomalous."""
 
     name: str  # The set whose figure this counts for; a set's figure is the mean over its trials
     X: Array
     strange: Mask
-    part: str = ""  # Which of the set's trials, such as a day
+    part: str = ""  # Name of the trial, such as a day
     loud: Mask | None = None  # Minutes of traffic that no detector should miss
 
 
@@ -69,7 +69,7 @@ class Source(NamedTuple):
     titles: dict[str, str]  # Name of each set and its title for people
     make: Callable[[Path | None, int], Split]  # Takes the folder of data and a seed
     minutes: float  # Rough cost of all detectors on one split, for the time left
-    most_seeds: int = 3  # Splits that are made at most; one where a split is large and dear
+    most_seeds: int = 3  # Maximum number of splits; 1 where a split is large and expensive
 
 
 def half(normal: Array, rng: np.random.Generator, n_rows: int) -> tuple[Array, Array]:
@@ -82,7 +82,7 @@ def half(normal: Array, rng: np.random.Generator, n_rows: int) -> tuple[Array, A
 def thin(
     normal: Array, strange: Array, rng: np.random.Generator, n_rows: int
 ) -> tuple[Array, Mask]:
-    """Join new rows, normal first, thinned alike to `n_rows`: (q, D), and which are strange."""
+    """Return new rows (q, D), normal first, sampled to `n_rows`, and which are anomalous."""
     rate = min(1.0, n_rows / (len(normal) + len(strange)))
     kept = []
     for rows in (normal, strange):
@@ -92,7 +92,7 @@ def thin(
 
 
 def standardise(X: Array, *others: Array) -> tuple[Array, ...]:
-    """Shift and scale all columns by mean and deviation of the training rows X."""
+    """Return rows standardised by mean and deviation of the training rows X."""
     # A column that is constant in the training rows is 0 everywhere.
     mean, spread = X.mean(axis=0), X.std(axis=0)
     constant = spread <= 1e-12 * np.maximum(1.0, np.abs(mean))
@@ -105,10 +105,10 @@ def _outliers(name: str, folder: Path | None, seed: int) -> Split:
     with np.load(data_file(folder, f"outliers/{name}.npz"), allow_pickle=False) as file:
         X, strange = file["X"].astype(np.float64), file["y"].astype(bool)
     rng = np.random.default_rng(seed)
-    known, rest = half(X[~strange], rng, TRAINING_ROWS)
-    new, mask = thin(rest, X[strange], rng, NEW_ROWS)
-    known, new = standardise(known, new)
-    return Split(known, [Trial(name, new, mask)])
+    training, normal = half(X[~strange], rng, TRAINING_ROWS)
+    new, mask = thin(normal, X[strange], rng, NEW_ROWS)
+    training, new = standardise(training, new)
+    return Split(training, [Trial(name, new, mask)])
 
 
 def _digits(folder: Path | None, seed: int) -> Images:
@@ -124,11 +124,11 @@ def _mnist(folder: Path | None) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 def _some_mnist(folder: Path | None, seed: int) -> Images:
-    """Random images, twice as many as are wanted together."""
+    """Return random images, twice as many as needed."""
     images, labels = _mnist(folder)
     n = min(len(images), 2 * (TRAINING_ROWS + IMAGES))
-    some = np.random.default_rng(seed).permutation(len(images))[:n]
-    return images[some] / 255.0, labels[some]
+    rows = np.random.default_rng(seed).permutation(len(images))[:n]
+    return images[rows] / 255.0, labels[rows]
 
 
 def _coil(folder: Path | None, seed: int) -> Images:
@@ -143,22 +143,22 @@ def _new_class(name: str, held_out: int, folder: Path | None, seed: int) -> Spli
     """Half of the other classes; then their other half and all of the one held out."""
     X, labels = IMAGE_SETS[name](folder, seed)
     rng = np.random.default_rng(seed)
-    known, rest = half(X[labels != held_out], rng, TRAINING_ROWS)
-    new, mask = thin(rest, X[labels == held_out], rng, IMAGES)
-    return Split(known, [Trial(f"{name}-{held_out}", new, mask)])
+    training, normal = half(X[labels != held_out], rng, TRAINING_ROWS)
+    new, mask = thin(normal, X[labels == held_out], rng, IMAGES)
+    return Split(training, [Trial(f"{name}-{held_out}", new, mask)])
 
 
 def _junk(name: str, folder: Path | None, seed: int) -> Split:
     """Half of the images; then the other half and images that nobody wrote."""
     rng = np.random.default_rng(seed)
-    known, rest = half(IMAGE_SETS[name](folder, seed)[0], rng, TRAINING_ROWS)
-    normal, spare = rest[: IMAGES - JUNK_ROWS], rest[:JUNK_ROWS]
+    training, images = half(IMAGE_SETS[name](folder, seed)[0], rng, TRAINING_ROWS)
+    normal, spare = images[: IMAGES - JUNK_ROWS], images[:JUNK_ROWS]
     trials = []
     for kind, make in ANOMALY_KINDS.items():
         junk = make(spare, rng)
         mask = np.repeat([False, True], [len(normal), len(junk)])
         trials.append(Trial(f"junk-{name}-{kind}", np.concatenate([normal, junk]), mask))
-    return Split(known, trials)
+    return Split(training, trials)
 
 
 def _traffic(quiet: str, folder: Path | None, seed: int) -> Split:
@@ -170,28 +170,28 @@ def _traffic(quiet: str, folder: Path | None, seed: int) -> Split:
         quiet = SIMULATED_QUIET
     busy = traffic.X[:, 0] > 0  # connections
     logs = log_features(traffic.X)
-    known = logs[busy & (traffic.days == quiet)]
+    training = logs[busy & (traffic.days == quiet)]
     trials = []
     for day in np.unique(traffic.days[traffic.days > quiet]):
         rows = busy & (traffic.days == day)
         attack = traffic.is_attack[rows]
-        if day in FLOODED or min(attack.sum(), (~attack).sum()) < FEWEST_MINUTES:
+        if day in FLOODED or min(attack.sum(), (~attack).sum()) < MIN_MINUTES_PER_CLASS:
             continue
         loud = loud_by_flood_or_scan(traffic.attacks[rows])
-        new = standardise(known, logs[rows])[1]
+        new = standardise(training, logs[rows])[1]
         trials.append(Trial(name, new, attack, str(day), loud))
-    return Split(standardise(known)[0], trials, traffic.simulated)
+    return Split(standardise(training)[0], trials, traffic.simulated)
 
 
 def _connections(folder: Path | None, seed: int) -> Split:
-    """NSL-KDD: normal connections of the training file, then the test file; numeric columns."""
-    known, normal = _nsl_kdd(data_file(folder, "kdd99/nslkdd_train20.txt.gz"))
+    """Return NSL-KDD: normal training connections, then the test file; numeric columns."""
+    training, normal = _nsl_kdd(data_file(folder, "kdd99/nslkdd_train20.txt.gz"))
     new, fine = _nsl_kdd(data_file(folder, "kdd99/nslkdd_test.txt.gz"))
     rng = np.random.default_rng(seed)
-    known = known[normal][rng.permutation(normal.sum())[:TRAINING_ROWS]]
+    training = training[normal][rng.permutation(normal.sum())[:TRAINING_ROWS]]
     rows, mask = thin(new[fine], new[~fine], rng, NEW_ROWS)
-    known, rows = standardise(known, rows)
-    return Split(known, [Trial("nsl-kdd", rows, mask)])
+    training, rows = standardise(training, rows)
+    return Split(training, [Trial("nsl-kdd", rows, mask)])
 
 
 def _nsl_kdd(path: Path) -> tuple[Array, Mask]:
@@ -215,7 +215,7 @@ SETS = {
 def _held_out(
     name: str, group: str, title: str, classes: range, minutes: float, seeds: int = 3
 ) -> Iterator[Source]:
-    """Yield a source for each class of some images, with that class new."""
+    """Yield one source per class of images, with that class held out."""
     for at in classes:
         full, make = f"{name}-{at}", partial(_new_class, name, at)
         yield Source(full, group, {full: f"{title}, new: {at}"}, make, minutes, seeds)

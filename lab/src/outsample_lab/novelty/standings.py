@@ -1,4 +1,4 @@
-"""How the detectors stand over all sets of a group."""
+"""Ranking of the detectors over all sets of a group."""
 
 import math
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class Standing(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Sets that belong together, and how the detectors stand on them."""
+    """A group of sets, and the ranking of the detectors on it."""
 
     title: str
     simulated: bool
@@ -39,31 +39,31 @@ class Group(NamedTuple):
 
 
 def grouped(results: Sequence[SetResult]) -> dict[str, Group]:
-    """Return the groups that have sets here; those that were skipped do not count."""
-    found = {}
+    """Return the groups with at least one measured set."""
+    groups = {}
     for name, title in GROUPS.items():
         if sets := [each for each in results if each.group == name and not each.skipped]:
             simulated = any(each.simulated for each in sets)
             title = f"{title} (simulated)" if simulated else title
-            found[name] = Group(title, simulated, sets, standings(sets))
-    return found
+            groups[name] = Group(title, simulated, sets, standings(sets))
+    return groups
 
 
 def standings(results: Sequence[SetResult]) -> list[Standing]:
-    """Return one line a detector, from the best mean rank to the worst; who never ran is last."""
-    found: dict[str, list[DetectorRow]] = {}
+    """Return one line per detector in order of mean rank; detectors that never ran are last."""
+    rows_by_detector: dict[str, list[DetectorRow]] = {}
     for result in results:
         for row in result.rows:
-            found.setdefault(row.name, []).append(row)
-    ran = [name for name, rows in found.items() if not all(row.failure for row in rows)]
-    areas = np.array([[row.auc for row in found[name]] for name in ran])
+            rows_by_detector.setdefault(row.name, []).append(row)
+    ran = [name for name, rows in rows_by_detector.items() if not all(row.failure for row in rows)]
+    areas = np.array([[row.auc for row in rows_by_detector[name]] for name in ran])
     ranks = dict(zip(ran, mean_ranks(areas) if ran else (), strict=True))
-    table = [_standing(rows, ranks.get(name, math.nan)) for name, rows in found.items()]
+    table = [_standing(rows, ranks.get(name, math.nan)) for name, rows in rows_by_detector.items()]
     return sorted(table, key=lambda line: (math.isnan(line.rank), line.rank))
 
 
 def mean_ranks(areas: Array) -> Array:
-    """Return each line's mean rank over the columns: 1 is largest, equals share, NaN is last.
+    """Return the mean rank of each line over columns: 1 is largest, ties share, NaN is last.
 
     >>> mean_ranks(np.array([[0.9, 0.8], [0.9, np.nan], [0.7, 0.9]]))
     array([1.75, 2.25, 2.  ])

@@ -1,1 +1,1 @@
-"""Section 7 of the paper, whole."""
+"""The experiments of Section 7 of the paper."""

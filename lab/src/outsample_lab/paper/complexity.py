@@ -1,4 +1,4 @@
-"""Section 6: how the cost of fitting and of placing grows, measured.
+"""Section 6: measured growth of the cost of fitting and placing.
 
 The paper counts O(p^2) operations to prepare p points, for it looks at all of them for the
 neighbours of each, and O(k^2 d^2) to place one, for it multiplies blocks. Here neighbours come from
@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 
 class Scales(NamedTuple):
-    """The values of each letter that are tried, and how often each is timed."""
+    """Values of each parameter (n, D, d, k) to measure, and the number of repeats."""
 
     n: Sequence[int] = (500, 1000, 2000, 4000, 8000, 16000, 32000)  # Training points
     k: Sequence[int] = (5, 10, 20, 40, 80)  # Neighbours
@@ -68,7 +68,7 @@ STATEMENT = (
 
 
 class Growth(NamedTuple):
-    """Seconds against one letter."""
+    """Seconds against one parameter."""
 
     step: str  # "fit" (all points), "place" (one point) or "search" (its neighbours alone)
     letter: str  # ``"n"``, ``"k"``, ``"d"`` or ``"D"``
@@ -81,7 +81,7 @@ class Growth(NamedTuple):
 
 
 class Placing(NamedTuple):
-    """What the certificates cost: ``place`` beside ``transform``, a point each."""
+    """Cost of the certificates: time per point of ``place`` and of ``transform``."""
 
     setting: dict[str, int]
     seconds: dict[str, float]  # Of "transform", coordinates alone, and "place", a whole Placement
@@ -101,7 +101,7 @@ class Complexity(NamedTuple):
 
 
 def run(scales: Scales = FULL, progress: Progress | None = None) -> Complexity:
-    """Time fitting, placing and searching while one letter grows."""
+    """Time fitting, placing and searching while one parameter grows."""
     measure({"n": 100, "k": 5, "d": 3, "D": 3}, 10, 1)  # compile before the clock runs
     letters: dict[str, Sequence[int]] = {letter: getattr(scales, letter) for letter in BASE}
     total = float(sum(_cost(letter, v) for letter, values in letters.items() for v in values))
@@ -133,7 +133,7 @@ def measure(setting: dict[str, int], n_queries: int, repeats: int) -> tuple[floa
 
 
 def compare_placing(n_queries: int, repeats: int) -> Placing:
-    """Time ``place`` beside ``transform`` with the paper's tangent weights, on one thread."""
+    """Time ``place`` and ``transform`` with the paper's tangent weights, on one thread."""
     X, Y, new = _data(TRAFFIC, n_queries)
     fitted = paper_weights("tangent", n_neighbors=TRAFFIC["k"]).fit(X, Y)
     fitted.place(new[:2])  # compile before the clock runs
@@ -143,7 +143,7 @@ def compare_placing(n_queries: int, repeats: int) -> Placing:
 
 
 def _data(setting: dict[str, int], n_queries: int) -> tuple[Array, Array, Array]:
-    """Draw points of a smooth surface in R^D, and images of as smooth a map in R^d."""
+    """Return points of a smooth surface in R^D, and their positions under a smooth map to R^d."""
     rng = np.random.default_rng(0)
     flat = rng.uniform(-1.0, 1.0, size=(setting["n"] + n_queries, LATENT))
     X = np.sin(flat @ rng.standard_normal((LATENT, setting["D"])))
@@ -153,7 +153,7 @@ def _data(setting: dict[str, int], n_queries: int) -> tuple[Array, Array, Array]
 
 
 def _best(action: Callable[[], Any], repeats: int) -> float:
-    """Return the least time of several runs: what disturbs a run only adds to it."""
+    """Return the shortest time of several runs; disturbances only add to it."""
     times = []
     for _ in range(repeats):
         begin = perf_counter()
@@ -171,5 +171,5 @@ def _growth(step: str, letter: str, values: Sequence[int], seconds: Array) -> Gr
 
 
 def _cost(letter: str, value: int) -> float:
-    """Guess the relative cost of one measurement, for the time left."""
+    """Return a rough relative cost of one measurement, for the estimate of the time left."""
     return value / BASE["n"] if letter == "n" else 1.0

@@ -1,4 +1,4 @@
-"""Fig. 7.3: how near each extension comes to a diffusion map of network traffic.
+"""Fig. 7.3: errors of extensions of a diffusion map of network traffic.
 
 The map is made of 800 normal minutes in R^14 and goes to R^5. The images of 50 random minutes are
 hidden and placed again from random training sets of growing size, taken from the other 750. The
@@ -110,7 +110,7 @@ def methods() -> dict[str, Any]:
 
 
 def embed(day: Traffic, n_points: int = N_POINTS) -> TrafficMap:
-    """Make the diffusion map of a day's first normal minutes."""
+    """Return the diffusion map of a day's first normal minutes."""
     # The first ones, since at night one minute is like another: of hidden points with a twin in the
     # training set nothing could be learned.
     (X,) = standardise(log_features(day.X[~day.is_attack][:n_points]))
@@ -125,10 +125,10 @@ def run(
     n_workers: int = 1,
     progress: Progress | None = None,
 ) -> ExtensionCurve:
-    """Measure every extension at every size, `n_workers` of the repetitions at a time."""
+    """Measure every extension at every size, with `n_workers` repetitions in parallel."""
     # A repetition is a random choice of hidden points, and of training sets beside them.
     scale, names = map_size(data.Y), list(methods())
-    found = np.empty((n_repeats, len(sizes), len(names), 3))
+    errors = np.empty((n_repeats, len(sizes), len(names), 3))
     chosen: list[dict[str, int]] = [{} for _ in sizes]
     trials = [(repeat, at) for at in range(len(sizes)) for repeat in range(n_repeats)]
     # What a trial costs: measured, for the time left.
@@ -137,15 +137,15 @@ def run(
     with threadpool_limits(1), ThreadPoolExecutor(n_workers) as pool:
         results = pool.map(lambda t: _trial(data, sizes[t[1]], n_hidden, t[0]), trials)
         for done, ((repeat, at), (rows, choice)) in enumerate(zip(trials, results, strict=True)):
-            found[repeat, at] = rows
+            errors[repeat, at] = rows
             chosen[at][choice] = chosen[at].get(choice, 0) + 1
             if progress is not None:
                 progress(float(cost[done] / cost[-1]), f"Fig. 7.3: {sizes[at]} training points")
-    found[..., :2] /= scale
+    errors[..., :2] /= scale
     curves = [
         Curve(
-            name, TITLES[name], name in IN_PAPER, found[:, :, i, 0].mean(axis=0),
-            found[:, :, i, 0].std(axis=0), *found[:, :, i, 1:].mean(axis=0).T,
+            name, TITLES[name], name in IN_PAPER, errors[:, :, i, 0].mean(axis=0),
+            errors[:, :, i, 0].std(axis=0), *errors[:, :, i, 1:].mean(axis=0).T,
         )
         for i, name in enumerate(names)
     ]  # fmt: skip
@@ -153,7 +153,7 @@ def run(
     for at, size in enumerate(sizes):
         best = min(curves, key=lambda curve: curve.errors[at])
         winners.append(Winner(size, best.method, float(best.errors[at])))
-    short = _shortfalls(winners, names, found[..., 0])
+    short = _shortfalls(winners, names, errors[..., 0])
     return ExtensionCurve(
         len(data.X), len(np.unique(data.X, axis=0)), n_hidden, n_repeats, list(sizes), curves,
         winners, short, chosen,
@@ -161,14 +161,14 @@ def run(
 
 
 def _trial(data: TrafficMap, size: int, n_hidden: int, repeat: int) -> tuple[Array, str]:
-    """Hide some points, fit every method to some others; errors, seconds, and auto's choice."""
+    """Return errors and seconds of every method on hidden points, and what auto selected."""
     # A repetition hides the same points at every size, and its training sets are nested.
     order = np.random.default_rng(repeat).permutation(len(data.X))
-    hidden, known = order[:n_hidden], order[n_hidden : n_hidden + size]
+    hidden, training = order[:n_hidden], order[n_hidden : n_hidden + size]
     rows, choice = [], ""
     for name, method in methods().items():
         begin = perf_counter()
-        fitted = clone(method).fit(data.X[known], data.Y[known])
+        fitted = clone(method).fit(data.X[training], data.Y[training])
         off = errors(fitted.transform(data.X[hidden]), data.Y[hidden])
         rows.append((off.mean(), np.median(off), perf_counter() - begin))
         if name == AUTO:
@@ -177,11 +177,11 @@ def _trial(data: TrafficMap, size: int, n_hidden: int, repeat: int) -> tuple[Arr
     return np.array(rows), choice
 
 
-def _shortfalls(winners: Sequence[Winner], names: Sequence[str], found: Array) -> list[Shortfall]:
-    """Say where the defaults are not lowest, and how often they were all the same."""
+def _shortfalls(winners: Sequence[Winner], names: Sequence[str], errors: Array) -> list[Shortfall]:
+    """Return the sizes at which the defaults do not have the lowest error."""
     auto, short = names.index(AUTO), []
     for at, winner in enumerate(winners):
-        ours, best = found[:, at, auto], found[:, at, names.index(winner.method)]
+        ours, best = errors[:, at, auto], errors[:, at, names.index(winner.method)]
         if winner.method != AUTO:
             mean, wins = float(ours.mean()), int((ours < best).sum())
             short.append(Shortfall(winner.size, mean, winner.method, winner.error, wins))

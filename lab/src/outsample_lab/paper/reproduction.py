@@ -1,4 +1,4 @@
-"""What `outsample reproduce` does: run the paper's Section 7 whole, write figures and a page."""
+"""`outsample reproduce`: run Section 7 of the paper, write the results and a page."""
 
 import json
 import os
@@ -48,7 +48,7 @@ WEIGHTS = {
 
 
 class Size(NamedTuple):
-    """How much is computed."""
+    """Sizes of the experiments."""
 
     name: str = "full"
     table_grids: Sequence[int] = (30, 50)
@@ -76,7 +76,7 @@ QUICK = Size(
 
 
 class Reproduction(NamedTuple):
-    """What was found, and the files that show it."""
+    """Results and files of a reproduction."""
 
     results: Results  # As its file holds them: numbers with nine digits
     seconds: float
@@ -97,19 +97,19 @@ def run_reproduction(
     begin = perf_counter()
     teller = Teller(progress, WEIGHTS.get(size.name, WEIGHTS["quick"]))
     with threadpool_limits(1):  # repetitions run side by side, and times are of one thread
-        found = _run(folder, size, teller)
+        measured = _run(folder, size, teller)
     seconds = perf_counter() - begin
-    told = plain(found._replace(seconds=seconds))
-    text = json.dumps(told, indent=1, allow_nan=False) + "\n"
+    payload = plain(measured._replace(seconds=seconds))
+    text = json.dumps(payload, indent=1, allow_nan=False) + "\n"
     files = [write_file(Path(out_dir) / "results.json", text)]
-    results = restored(Results, told)  # so that a page drawn again from the file is the same
+    results = restored(Results, payload)  # so that a page drawn again from the file is the same
     files.append(write_report(out_dir, results))
     teller.finish()
     return Reproduction(results, seconds, files)
 
 
 def draw_again(results_file: PathLike, out_dir: PathLike) -> Reproduction:
-    """Write ``report.html`` from a ``results.json`` alone; ValueError if the file is no such."""
+    """Write ``report.html`` from a ``results.json``; raise ValueError for another file."""
     begin = perf_counter()
     results = read_record(Results, results_file)
     check_writable(out_dir)
@@ -118,7 +118,7 @@ def draw_again(results_file: PathLike, out_dir: PathLike) -> Reproduction:
 
 
 def _run(folder: Path | None, size: Size, teller: Teller) -> Results:
-    """Run all experiments, and tell with what they were run."""
+    """Run all experiments; return the results with the versions and the data used."""
     tell = teller.part("data")
     tell(0.0, "features from connections")
     source = traffic_day.load_days(folder)
@@ -149,8 +149,8 @@ def _run(folder: Path | None, size: Size, teller: Teller) -> Results:
 def _timed(experiment: Callable[..., Any], *arguments: Any, progress: Progress) -> Any:
     """Run one experiment; return its record with the seconds it took."""
     begin = perf_counter()
-    found = experiment(*arguments, progress=progress)
-    return found._replace(seconds=perf_counter() - begin)
+    result = experiment(*arguments, progress=progress)
+    return result._replace(seconds=perf_counter() - begin)
 
 
 def _data(source: traffic_day.Source) -> Data:

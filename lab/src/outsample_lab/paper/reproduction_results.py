@@ -1,4 +1,4 @@
-"""All that `outsample reproduce` finds, as one record: the same that its ``results.json`` holds."""
+"""The results of `outsample reproduce`, as in its ``results.json``."""
 
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ class Data(NamedTuple):
 
 
 class Results(NamedTuple):
-    """Section 7 whole, and the run that made it."""
+    """Results of Section 7, and of the run."""
 
     paper: str  # What is reproduced
     size: str  # ``"full"`` or ``"quick"``

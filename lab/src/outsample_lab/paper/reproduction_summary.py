@@ -1,4 +1,4 @@
-"""The results of `outsample reproduce` in short, for a terminal.
+"""Summary of the results of `outsample reproduce` for a terminal.
 
 The scores of Fig. 7.6 are the page's table. Table 7.1 and the errors of Fig. 7.3 are too wide there
 for a terminal of 80 columns, and stand here a row a number.
@@ -13,7 +13,7 @@ from outsample_lab.wording import ABSENT
 
 
 def summary_tables(results: Results) -> list[tuple[str, Table]]:
-    """Lay out Table 7.1, the lowest curves of Fig. 7.3, and the areas of each trial of Fig. 7.6."""
+    """Return Table 7.1, the lowest curves of Fig. 7.3, and the AUC of the trials of Fig. 7.6."""
     made_up = " (simulated)" if results.data.simulated else ""
     lowest = _lowest_table(results.extension_curve)
     return [
@@ -27,17 +27,17 @@ def summary_tables(results: Results) -> list[tuple[str, Table]]:
 
 
 def _error_table(rows: list[TableRow]) -> Table:
-    told = [
+    lines = [
         [row.title, str(row.n_points), f"{row.error:.2e}", f"{row.spread:.0e}",
          ABSENT if row.paper is None else f"{row.paper:.2e}"]
         for row in rows
     ]  # fmt: skip
-    return Table(["Method", "points", "ours", "±", "paper"], told)
+    return Table(["Method", "points", "ours", "±", "paper"], lines)
 
 
 def _lowest_table(curve: ExtensionCurve) -> Table:
-    titles = {one.method: one.title for one in curve.curves}
-    ours = next(one for one in curve.curves if one.method == AUTO)
+    titles = {line.method: line.title for line in curve.curves}
+    ours = next(line for line in curve.curves if line.method == AUTO)
     rows = [
         [titles[best.method], str(best.size), f"{best.error:.4f}", f"{error:.4f}"]
         for best, error in zip(curve.winners, ours.errors, strict=True)

@@ -1,4 +1,4 @@
-"""The sphere of Section 7.1 beyond its table: higher orders, and how errors fall with the step.
+"""The sphere of Section 7.1: Table 7.1, higher orders, and convergence with the grid step.
 
 The paper's extension is a local constant. A local polynomial of some order has an error of
 O(h^(order + 1)) on a smooth map sampled at step h; here that is measured, beside the bound of
@@ -43,7 +43,7 @@ class Placed(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """Fig. 7.1 and 7.2: the grid's images, the true images of new points, and the placed ones."""
+    """Fig. 7.1 and 7.2: the grid on the sphere, and true and placed positions of new points."""
 
     training: Array
     truth: Array
@@ -76,7 +76,7 @@ class Convergence(NamedTuple):
 
 
 class SphereOrders(NamedTuple):
-    """Everything about the sphere."""
+    """All results on the sphere."""
 
     table: list[sphere.TableRow]
     met: tuple[int, int]  # How many of the paper's numbers are reached, of those for these grids
@@ -92,7 +92,7 @@ def run(
     n_seeds: int = 8,
     progress: Progress | None = None,
 ) -> SphereOrders:
-    """Measure the table, place the figure's points, and follow errors from grid to grid."""
+    """Measure the table, the figure's points, and the convergence over grids."""
     # `n_per_axis` are the grids of the table, the first is also the figure's; `grids` those of the
     # convergence; `n_seeds` draws of `n_new` points each.
     tell = progress or (lambda share, what: None)
@@ -130,27 +130,28 @@ def figure(n_per_axis: int = 30, n_new: int = 100, seed: int = 0) -> Figure:
     """Place one draw of new points by the paper's three weightings, order 2 and the defaults."""
     data, new = sphere_grid(n_per_axis), random_angles(n_new, seed)
     truth = sphere_map(new)
-    listed = {name: one for name, one in sphere.methods(data.step).items() if hasattr(one, "place")}
+    methods = sphere.methods(data.step)
+    listed = {name: m for name, m in methods.items() if hasattr(m, "place")}
     titles = TITLES | {f"order {order}": title for order, title in ORDER_TITLES.items()}
     listed["order 2"] = polynomial(2, data.step)
     placements = []
     for name, estimator in listed.items():
-        found = estimator.set_params(lipschitz=LIPSCHITZ).fit(data.X, data.Y).place(new)
-        off = errors(found.coordinates, truth)
+        placed = estimator.set_params(lipschitz=LIPSCHITZ).fit(data.X, data.Y).place(new)
+        off = errors(placed.coordinates, truth)
         color = PAPER_COLORS.get(name)
-        placements.append(Placed(name, titles[name], color, found.coordinates, off, found.bound))
+        placements.append(Placed(name, titles[name], color, placed.coordinates, off, placed.bound))
     return Figure(data.Y, truth, placements)
 
 
 def convergence(grids: Sequence[int] = GRIDS, n_new: int = 100, n_seeds: int = 8) -> Convergence:
-    """Follow the errors of orders 0, 1 and 2 from coarse grids to fine ones: O(h^(order + 1)).
+    """Measure the errors of orders 0, 1 and 2 on finer and finer grids: O(h^(order + 1)).
 
     >>> found = convergence((12, 24), n_new=50, n_seeds=2)
     >>> [round(curve.slope) for curve in found.orders]
     [1, 2, 3]
     """
     data = [sphere_grid(size) for size in grids]
-    steps = np.array([one.step for one in data])
+    steps = np.array([sphere_data.step for sphere_data in data])
     radii = RADIUS * steps
     corrected = [a_priori_bound("distance", LIPSCHITZ, radius, d=3) for radius in radii]
     curves = [_curve(order, data, steps, n_new, n_seeds) for order in (0, 1, 2)]
@@ -161,13 +162,13 @@ def _curve(
     order: int, data: Sequence[Sphere], steps: Array, n_new: int, n_seeds: int
 ) -> OrderCurve:
     """Measure one order on every grid."""
-    found = [_measure(polynomial(order, one.step), one, n_new, n_seeds) for one in data]
-    means = np.array([off.mean(axis=1) for off, _ in found])
-    held = float(np.mean([off <= bound for off, bound in found]))
+    measures = [_measure(polynomial(order, s.step), s, n_new, n_seeds) for s in data]
+    means = np.array([off.mean(axis=1) for off, _ in measures])
+    held = float(np.mean([off <= bound for off, bound in measures]))
     mean, fine = means.mean(axis=1), min(len(steps) // 2, len(steps) - 2)
     title = "The paper's: a local constant" if order == 0 else ORDER_TITLES[order]
-    largest = np.array([off.max() for off, _ in found])
-    certificate = np.array([bound.mean() for _, bound in found])
+    largest = np.array([off.max() for off, _ in measures])
+    certificate = np.array([bound.mean() for _, bound in measures])
     return OrderCurve(
         order, title, mean, means.std(axis=1), largest, slope(steps, mean),
         slope(steps[fine:], mean[fine:]), order + 1, certificate, held,
@@ -175,8 +176,8 @@ def _curve(
 
 
 def _measure(estimator: Any, data: Sphere, n_new: int, n_seeds: int) -> tuple[Array, Array]:
-    """Fit once, place every draw in one batch; errors and certificates, a row a draw."""
+    """Fit once, place all draws in one batch; return errors and certificates, one row per draw."""
     draws = np.concatenate([random_angles(n_new, seed) for seed in range(n_seeds)])
-    found = estimator.fit(data.X, data.Y).place(draws)
-    off = errors(found.coordinates, sphere_map(draws))
-    return off.reshape(n_seeds, n_new), found.bound.reshape(n_seeds, n_new)
+    placed = estimator.fit(data.X, data.Y).place(draws)
+    off = errors(placed.coordinates, sphere_map(draws))
+    return off.reshape(n_seeds, n_new), placed.bound.reshape(n_seeds, n_new)

@@ -85,7 +85,7 @@ def table_row(
 
 
 def met(rows: Sequence[TableRow]) -> tuple[int, int]:
-    """Count the paper's numbers that are reached, and all it prints for these grids."""
+    """Return how many of the paper's numbers for these grids are reached, and their number."""
     printed = [(row.error, row.paper) for row in rows if row.paper is not None]
     return sum(error <= paper for error, paper in printed), len(printed)
 
@@ -93,6 +93,6 @@ def met(rows: Sequence[TableRow]) -> tuple[int, int]:
 def error_picture(
     rows: Sequence[TableRow], title: str, limits: tuple[float, float], alt: str
 ) -> Picture:
-    """Draw the errors on one grid beside the paper's."""
+    """Return a chart of the errors on one grid, measured and printed."""
     figures = [row.title for row in rows], [row.error for row in rows], [row.paper for row in rows]
     return Picture(error_chart(*figures, title=title, limits=limits), alt)

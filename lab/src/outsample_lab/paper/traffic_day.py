@@ -1,12 +1,12 @@
-"""Fig. 7.4 to 7.6: a day of network traffic, a new day placed on its map, its odd minutes.
+"""Fig. 7.4 to 7.6: the map of a day of network traffic, a new day placed on it, anomalies.
 
 The map is made of all minutes of 20 July 1998, as the paper does with its 1321 points. New minutes
-are placed by what was normal on that day, since an attack that was learned is no longer strange; a
+are placed by what was normal on that day, since an attack that was learned is no longer unusual; a
 last trial learns all minutes, as the paper did. The new day is 22 July, the next one recorded: the
 same people and machines, traffic in every minute, two loud attacks of one minute each, and hundreds
 of minutes with one or two connections of a slow scan, which counts can hardly show. As a second
 trial, every other normal minute of 20 July is kept back and shown together with that day's own
-attacks, which is nearer to the paper's picture: one strange minute in an ordinary day.
+attacks, which is nearer to the paper's picture: one anomalous minute in an ordinary day.
 """
 
 from pathlib import Path
@@ -72,7 +72,7 @@ class DayMap(NamedTuple):
 
 
 class Minute(NamedTuple):
-    """A minute worth a name."""
+    """A minute with a label."""
 
     row: int
     time: str
@@ -83,15 +83,15 @@ class Minute(NamedTuple):
 
 
 class Score(NamedTuple):
-    """One way to tell strange minutes from others."""
+    """One score of anomalous minutes."""
 
     name: str
     title: str
-    values: Array  # Score of each new minute; higher is stranger, for p-values lower
+    values: Array  # Score of each new minute; higher is more unusual, for p-values lower
     mean: float  # Of the new minutes without a label
     auc: float | None  # Area under the ROC curve, all labelled minutes against the others
     auc_loud: float | None  # The same, loud minutes against those without a label
-    top: list[Minute]  # The strangest minutes
+    top: list[Minute]  # The most unusual minutes
     labelled: list[Minute]  # The loud minutes, or where there are none, all labelled ones
     best_ratio: float | None  # Largest score of a labelled minute over the mean
     best_squared_ratio: float | None  # Of the squares: the paper does not say if it took the root
@@ -101,7 +101,7 @@ class Score(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """Fig. 7.5 and 7.6: new minutes placed and judged."""
+    """Fig. 7.5 and 7.6: new minutes with positions and scores."""
 
     name: str
     title: str
@@ -131,7 +131,7 @@ class TrafficDay(NamedTuple):
 
 
 def load_days(folder: Path | None = None) -> Source:
-    """Build the features of both days from the connections, and compare with the ready table."""
+    """Return the features of both days from the connections, compared with the published table."""
     # Without a folder, or without files in its ``darpa98/``, both days are simulated.
     begin = perf_counter()
     raw, ready = (
@@ -156,10 +156,10 @@ def load_days(folder: Path | None = None) -> Source:
 def run(
     source: Source, n_minutes: int | None = None, progress: Progress | None = None
 ) -> TrafficDay:
-    """Make the map, place the new minutes, and judge them; by default all minutes of each day."""
+    """Compute the map, place and score the new minutes; by default all minutes of each day."""
     tell = progress or (lambda share, what: None)
     tell(0.0, "Fig. 7.4: map of a day")
-    day, new_day = (one.rows(slice(n_minutes)) for one in source[:2])
+    day, new_day = (recording.rows(slice(n_minutes)) for recording in source[:2])
     (X,) = standardise(log_features(day.X))
     Y = traffic_map(X)
     shown = DayMap(_name(day), day.times.tolist(), day.attacks.tolist(), Y)
@@ -178,7 +178,7 @@ def run(
 
 
 def _trial(name: str, title: str, day: Traffic, Y: Array, learned: Mask, new: Traffic) -> Trial:
-    """Learn from some minutes of a map, place the new ones and score them."""
+    """Fit to a sample of the map's minutes, place the new minutes and score them."""
     X, X_new = standardise(log_features(day.X[learned]), log_features(new.X))
     images = Y[learned]
     extension = paper_weights("tangent").fit(X, images)
@@ -197,13 +197,13 @@ def _trial(name: str, title: str, day: Traffic, Y: Array, learned: Mask, new: Tr
         new.attacks.tolist(), new.n_attack, loud,
         np.asarray(NystroemExtension().fit(X, images).transform(X_new), dtype=np.float64),
         np.asarray(placed.coordinates, dtype=np.float64),
-        [_score(key, found, new, loud) for key, found in values.items()],
+        [_score(key, scores, new, loud) for key, scores in values.items()],
     )  # fmt: skip
 
 
 def _score(name: str, values: Array, new: Traffic, loud: Mask) -> Score:
-    """Judge a score by the labels."""
-    strangeness = -values if name == "p_value" else values
+    """Return a score with its agreement with the labels."""
+    unusualness = -values if name == "p_value" else values
     is_m = name in ("residual", "dispersion")
     strange = new.is_attack
     mean = float(values[~strange].mean())
@@ -215,31 +215,31 @@ def _score(name: str, values: Array, new: Traffic, loud: Mask) -> Score:
         share = None if ratio is None else float(ratio[row])
         return Minute(row, time, attack, bool(loud[row]), value, share)
 
-    top = np.argsort(-strangeness, kind="stable")[:N_NAMED]
+    top = np.argsort(-unusualness, kind="stable")[:N_NAMED]
     labelled = np.flatnonzero(loud if loud.any() else strange)
     ratios, squares = [], []
     if ratio is not None:
         ratios = ratio[labelled].tolist()
         squares = (values[labelled] ** 2 / (values[~strange] ** 2).mean()).tolist()
     paper = (PAPER_LABELLED, PAPER_MEAN, PAPER_LABELLED / PAPER_MEAN) if is_m else (None,) * 3
-    told = loud | ~strange
+    is_labelled = loud | ~strange
     return Score(
-        name, TITLES[name], values, mean, _area(strange, strangeness),
-        _area(loud[told], strangeness[told]), [minute(int(row)) for row in top],
+        name, TITLES[name], values, mean, _area(strange, unusualness),
+        _area(loud[is_labelled], unusualness[is_labelled]), [minute(int(row)) for row in top],
         [minute(int(row)) for row in labelled], max(ratios, default=None),
         max(squares, default=None), *paper,
     )  # fmt: skip
 
 
 def _area(strange: Mask, scores: Array) -> float | None:
-    """Return the area under the ROC curve; None if all are of one kind."""
+    """Return the area under the ROC curve; None if only one class is present."""
     if strange.all() or not strange.any():
         return None
     return float(roc_auc_score(strange, scores))
 
 
 def _compare(built: Traffic, table: Traffic) -> tuple[float, bool]:
-    """Return the largest difference of two tables of the same minutes, and whether labels agree."""
+    """Return the largest difference between two tables of minutes, and whether labels agree."""
     if not np.array_equal(built.times, table.times):
         raise ValueError("the list of connections and the ready table have different minutes")
     agree = np.array_equal(built.n_attack, table.n_attack)

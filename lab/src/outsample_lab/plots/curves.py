@@ -46,7 +46,7 @@ def curve_chart(
     height: float = 4.2,
     x_log: bool = True,
 ) -> bytes:
-    """Draw curves over log scales, the lower one only with `x_log`, as SVG; positive values."""
+    """Return an SVG of curves of positive values on a log scale; `x_log` for the x axis."""
     with settings():
         figure = new_figure(WIDTH, height, title)
         margin = 0.22 + LETTER * max(len(curve.name) for curve in curves)
@@ -65,7 +65,7 @@ def curve_chart(
 
 
 def _line(axes: Any, curve: Curve) -> tuple[float, float] | None:
-    """Draw one curve and return its right end, None if there is nothing to draw."""
+    """Draw one curve and return its right end; None without values."""
     colour, line, marker = curve.style
     x, y = (np.asarray(values, dtype=np.float64) for values in (curve.x, curve.y))
     keep = np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0)
@@ -86,7 +86,7 @@ def _line(axes: Any, curve: Curve) -> tuple[float, float] | None:
 
 
 def _scales(axes: Any) -> None:
-    """Label round numbers: decades, and 2 and 5 between them where the scale is short."""
+    """Label the decades; on a short scale also 2 and 5."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     plain = FuncFormatter(lambda value, place: _plain(value))
@@ -104,7 +104,7 @@ def _scales(axes: Any) -> None:
 
 
 def _plain(value: float) -> str:
-    """Write a tick: plainly near one, else with a power of ten."""
+    """Return the label of a tick, with a power of ten if far from one."""
     if 1e-3 <= value < 1e5:
         return f"{value:g}"
     exponent = int(np.floor(np.log10(value) + 1e-9))
@@ -114,7 +114,7 @@ def _plain(value: float) -> str:
 
 
 def _names(axes: Any, curves: Sequence[Curve], ends: Sequence[tuple[float, float] | None]) -> None:
-    """Write each curve's name beside its end, apart from one another, joined by a thin line."""
+    """Write each curve's name near its end without overlap, joined by a thin line."""
     shown = [(curve, end) for curve, end in zip(curves, ends, strict=True) if end is not None]
     if not shown:
         return
@@ -135,7 +135,7 @@ def _names(axes: Any, curves: Sequence[Curve], ends: Sequence[tuple[float, float
 
 
 def spaced(heights: ArrayLike, gap: float) -> NDArray[np.float64]:
-    """Return heights near the given ones, in their order, no two closer than the gap, shape (n,).
+    """Return heights (n,) near the wanted ones, in the same order, at least a gap apart.
 
     The middle of each crowded run stays where it was.
 

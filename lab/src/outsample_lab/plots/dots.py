@@ -1,4 +1,4 @@
-"""Figures as dots, a line for each method, map or set: errors on a log scale, and areas."""
+"""Dot charts, one line per method, map or set: errors on a log scale, and AUC."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ def error_chart(
     title: str = "",
     limits: tuple[float, float] | None = None,
 ) -> bytes:
-    """Draw mean errors as dots on a log scale, the published number beside ours, as SVG."""
+    """Return an SVG of mean errors on a log scale, measured and published."""
     # `limits` are the ends of the scale, to make two charts comparable.
     with settings():
         height = 1.35 + 0.36 * len(labels)
@@ -50,7 +50,7 @@ def ratio_chart(
     *,
     title: str = "",
 ) -> bytes:
-    """Draw errors on many maps, each over that of the best other method there, as PNG."""
+    """Return a PNG of errors on many maps, relative to the best other method."""
     with settings():
         figure, axes = log_lines(labels, title, left=0.27)
         axes.axvline(1.0, color=ORANGE, linewidth=1.4, zorder=1)
@@ -58,8 +58,8 @@ def ratio_chart(
             ratios = np.array([*theirs, mine]) / max(min(theirs), 1e-300)
             near = ratios[:-1][ratios[:-1] < FAR_RATIO].tolist()
             beyond = (FAR_RATIO, ">") if len(near) < len(theirs) else None
-            found = min(ratios[-1], FAR_RATIO) if np.isfinite(mine) else None
-            _dots(axes, line, near, beyond, 1.0, found, (6, 7, 9, 7))
+            position = min(ratios[-1], FAR_RATIO) if np.isfinite(mine) else None
+            _dots(axes, line, near, beyond, 1.0, position, (6, 7, 9, 7))
             write_beside(axes, line, f"{mine:#.3g}" if np.isfinite(mine) else "failed", BLUE)
         axes.set_xlim(min(0.5, 0.8 * axes.dataLim.x0), 1.15 * FAR_RATIO)
         label_decades(axes)
@@ -72,7 +72,7 @@ def ratio_chart(
 
 
 class AreaGroup(NamedTuple):
-    """Sets that belong together."""
+    """A group of sets."""
 
     title: str
     labels: Sequence[str]
@@ -81,7 +81,7 @@ class AreaGroup(NamedTuple):
 
 
 def area_chart(groups: Sequence[AreaGroup], name: str, *, title: str = "") -> bytes:
-    """Draw areas under the ROC curve of many detectors, two columns of groups, as PNG."""
+    """Return a PNG of the AUC of many detectors, with groups in two columns."""
     # The groups run down the first column, then down the second; `name` is our detector's.
     columns = _columns(groups)
     inner = max(sum(map(_height, column)) for column in columns)
@@ -124,8 +124,8 @@ def _draw_areas(axes: Any, group: AreaGroup, last: bool) -> None:
         near = [area for area in theirs if area >= LOW_AREA]
         beyond = (LOW_AREA, "<") if len(near) < len(theirs) else None
         best = max(*theirs, LOW_AREA) if theirs else None
-        found = None if mine is None else max(mine, LOW_AREA)
-        _dots(axes, line, near, beyond, best, found, (5, 6, 7.5, 5.5))
+        position = None if mine is None else max(mine, LOW_AREA)
+        _dots(axes, line, near, beyond, best, position, (5, 6, 7.5, 5.5))
         words, colour = ("failed", FAINT) if mine is None else (f"{mine:.3f}", BLUE)
         write_beside(axes, line, words, colour)
     label_rows(axes, group.labels)
@@ -141,7 +141,7 @@ def _dots(
     axes: Any, line: int, others: list[float], beyond: tuple[float, str] | None,
     best: float | None, ours: float | None, sizes: Sequence[float],
 ) -> None:  # fmt: skip
-    """Draw others pale, an arrow at the edge for some beyond it, the best of them, then ours."""
+    """Draw the others pale, with an arrow if out of range, then the best of them, then ours."""
     axes.plot(others, [line] * len(others), "o", color=PALE, markersize=sizes[0], zorder=2)
     if beyond is not None:
         axes.plot(beyond[0], line, beyond[1], color=PALE, markersize=sizes[1], zorder=2)

@@ -1,4 +1,4 @@
-"""Pictures of points in space: told as plain data, for a viewer that turns them, and drawn still.
+"""3-D pictures of points: as data for the interactive viewer, and as static images.
 
 The still picture and the data come from one record, so what is printed is what is turned.
 """
@@ -50,7 +50,7 @@ class Scene(NamedTuple):
 
 
 def scene_data(scene: Scene) -> dict[str, Any]:
-    """Return the fields of a scene and of its box, ready for JSON: what a viewer needs.
+    """Return a scene and its box as plain values for the viewer.
 
     Numbers are rounded; points that are not finite are left out.
 
@@ -60,16 +60,16 @@ def scene_data(scene: Scene) -> dict[str, Any]:
     """
     layers = [_finite(layer) for layer in scene.layers]
     rounded = [
-        one._asdict() | {"points": _rounded(one.points), "origins": _rounded(one.origins)}
-        for one in layers
+        shown._asdict() | {"points": _rounded(shown.points), "origins": _rounded(shown.origins)}
+        for shown in layers
     ]
-    told = scene._asdict() | {"layers": rounded}
-    del told["around"]
-    return told | {key: value.tolist() for key, value in _box(scene, layers)._asdict().items()}
+    payload = scene._asdict() | {"layers": rounded}
+    del payload["around"]
+    return payload | {key: value.tolist() for key, value in _box(scene, layers)._asdict().items()}
 
 
 def scene_picture(scene: Scene) -> bytes:
-    """Draw the scene as it is first seen, as PNG."""
+    """Return a PNG of the initial view of the scene."""
     layers = [_finite(layer) for layer in scene.layers]
     box = _box(scene, layers)
     with settings():
@@ -85,7 +85,7 @@ def scene_picture(scene: Scene) -> bytes:
         axes.set(xlim=(-REACH, REACH), ylim=(-0.83 * REACH, 0.83 * REACH), aspect="equal")
         _frame(axes, scene, box)
         _draw(axes, scene, layers, box)
-        marks = ((one.name, one.colour, MARKERS[one.shape], one.rim) for one in layers)
+        marks = ((shown.name, shown.colour, MARKERS[shown.shape], shown.rim) for shown in layers)
         legend(figure, *marks, columns=min(3, len(layers)))
         return png(figure, dpi=140)
 
@@ -95,7 +95,7 @@ def _points(values: ArrayLike) -> NDArray[np.float64]:
 
 
 def _finite(layer: Layer) -> Layer:
-    """Return the layer without points that have no place."""
+    """Return the layer without points that are not finite."""
     points = _points(layer.points)
     origins = None if layer.origins is None else _points(layer.origins)
     keep = np.isfinite(points).all(axis=1)
@@ -151,12 +151,12 @@ def _project(scene: Scene, points: ArrayLike) -> NDArray[np.float64]:
 
 
 def _frame(axes: Any, scene: Scene, box: _Box) -> None:
-    """Draw the edges of the box, and name each axis beside its lowest or leftmost edge."""
+    """Draw the edges of the box, and label each axis at its lowest or leftmost edge."""
     signs = np.array(list(product((-1.0, 1.0), repeat=3)))
     corners = _project(scene, signs * box.half)
-    for one, other in combinations(range(8), 2):
-        if np.sum(signs[one] != signs[other]) == 1:
-            axes.plot(*corners[[one, other], :2].T, color=FRAME, linewidth=0.8, zorder=0)
+    for corner, other in combinations(range(8), 2):
+        if np.sum(signs[corner] != signs[other]) == 1:
+            axes.plot(*corners[[corner, other], :2].T, color=FRAME, linewidth=0.8, zorder=0)
     for axis, word in enumerate(scene.axes):
         edges = np.where(np.arange(3) == axis, 0.0, 1.16 * signs) * box.half
         spots = _project(scene, edges)
@@ -167,7 +167,7 @@ def _frame(axes: Any, scene: Scene, box: _Box) -> None:
 
 
 def _draw(axes: Any, scene: Scene, layers: Sequence[Layer], box: _Box) -> None:
-    """Draw the points, far ones first and paler, then the words of the named ones."""
+    """Draw the points, far ones first and paler, then the labels."""
     from matplotlib.collections import LineCollection
 
     spots = []
@@ -193,14 +193,14 @@ def _draw(axes: Any, scene: Scene, layers: Sequence[Layer], box: _Box) -> None:
 
 
 def _slices(depth: NDArray[np.float64]) -> list[NDArray[np.int64]]:
-    """Return places of the points, slice after slice from far to near."""
+    """Return the rows of the points, slice by slice from far to near."""
     order = np.argsort(depth)
     cuts = np.searchsorted(depth[order], np.linspace(-2.0, 2.0, SLICES + 1)[1:-1])
     return [part for part in np.split(order, cuts) if len(part)]
 
 
 def _name(axes: Any, layers: Sequence[Layer], spots: Sequence[NDArray[np.float64]]) -> None:
-    """Write the words of the named points beside them, where there is room."""
+    """Write labels next to their points where there is room."""
     from matplotlib.patheffects import withStroke
 
     taken = [  # first of all the marks themselves
@@ -224,7 +224,7 @@ def _name(axes: Any, layers: Sequence[Layer], spots: Sequence[NDArray[np.float64
 def _free(
     spot: NDArray[np.float64], wide: float, taken: Sequence[tuple[float, float, float, float]]
 ) -> tuple[float, float, float, float] | None:
-    """Return left end, middle, width and height of words beside a spot, None without room."""
+    """Return left end, middle, width and height of a label at a spot; None without room."""
     right, up, _ = spot
     for left, middle in product((right + 0.05, right - 0.05 - wide), (up + 0.07, up - 0.08)):
         inside = -REACH < left and left + wide < REACH

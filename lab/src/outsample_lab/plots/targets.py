@@ -1,4 +1,4 @@
-"""Figures to reach: what was found over what was asked, a line each."""
+"""Charts of measured values relative to their targets, one line per target."""
 
 from collections.abc import Sequence
 from textwrap import shorten
@@ -8,13 +8,13 @@ from outsample.plots.colours import BLUE, FAINT, PALE, VERMILLION
 
 WIDTH, LINE = 10.5, 0.27  # Inches of the picture, and of a line
 WORDS = 74  # Letters of a line's words
-FAR = 30.0  # Figures so many times too large, or too small, are shown at the edge
+MAX_RATIO_SHOWN = 30.0  # Larger ratios, and smaller ones than its inverse, are drawn at the edge
 
 
 def target_chart(
     labels: Sequence[str], shares: Sequence[float], figures: Sequence[str], *, title: str = ""
 ) -> bytes:
-    """Draw found over asked as dots on a log scale: up to one is reached; as PNG.
+    """Return a PNG of measured over target on a log scale; up to 1 the target is reached.
 
     ``figures`` stand at the end of the lines.
     """
@@ -23,11 +23,11 @@ def target_chart(
         figure = new_figure(WIDTH, height, title)
         axes = figure.add_axes((0.5, 0.85 / height, 0.3, LINE * len(labels) / height))
         axes.set_xscale("log")
-        axes.axvspan(1.0 / (1.5 * FAR), 1.0, color="#eef6fb", zorder=0)
+        axes.axvspan(1.0 / (1.5 * MAX_RATIO_SHOWN), 1.0, color="#eef6fb", zorder=0)
         axes.axvline(1.0, color=FAINT, linewidth=1.2, zorder=1)
         for line, (share, words) in enumerate(zip(shares, figures, strict=True)):
             colour = BLUE if share <= 1 else VERMILLION
-            at = min(max(share, 1 / FAR), FAR)
+            at = min(max(share, 1 / MAX_RATIO_SHOWN), MAX_RATIO_SHOWN)
             axes.plot([1.0, at], [line, line], color=PALE, linewidth=2, zorder=1)
             inside = "o" if share <= 1 else "D"
             marker = inside if at == share else ("<" if share < 1 else ">")
@@ -41,7 +41,7 @@ def target_chart(
             fontsize=9,
         )
         axes.tick_params(axis="y", length=0)
-        axes.set_xlim(1 / (1.5 * FAR), 1.5 * FAR)
+        axes.set_xlim(1 / (1.5 * MAX_RATIO_SHOWN), 1.5 * MAX_RATIO_SHOWN)
         ticks = (0.1, 0.2, 0.5, 1, 2, 5, 10)
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], fontsize=9)
         axes.minorticks_off()

@@ -1,4 +1,4 @@
-"""Scores along time, one strip above the other, with the strange moments marked."""
+"""Scores over time in strips, with anomalous moments marked."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ class Trace(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """Moments that are drawn alike."""
+    """A kind of moments with a common mark."""
 
     name: str
     places: Sequence[int]
@@ -42,7 +42,7 @@ def trace_chart(
     x_label: str = "",
     named: Sequence[tuple[int, str]] = (),
 ) -> bytes:
-    """Draw scores of the same moments, counted from 0, in strips from top to bottom, as PNG.
+    """Return a PNG of scores of the same moments in strips from top to bottom.
 
     Later kinds stand in front; `named` moments get a word in each strip, the most important first.
     On a log strip values that are not positive stand at the lower edge.
@@ -98,14 +98,14 @@ def _strip(axes: Any, trace: Trace, kinds: Sequence[Kind]) -> NDArray[np.float64
 
 
 def _raised(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return values for a log scale: what is not positive, or tiny, stands at its lower end."""
+    """Return values for a log scale, with small and non-positive values at its lower end."""
     positive = values[np.isfinite(values) & (values > 0)]
     low = max(positive.min(), positive.max() * SHOWN) if len(positive) else 1.0
     return np.where(np.isfinite(values), np.maximum(values, low), np.nan)
 
 
 def _words(axes: Any, values: NDArray[np.float64], named: Sequence[tuple[int, str]]) -> None:
-    """Write the words beside their points; one that would overlap another is left out."""
+    """Write labels next to their points; labels that would overlap are omitted."""
     to_inches = axes.transData + axes.figure.dpi_scale_trans.inverted()
     taken: list[tuple[float, float, float]] = []
     for place, word in named:

@@ -1,1 +1,1 @@
-"""A service under load: one row and many, below and far above capacity, among bad clients."""
+"""Benchmark of the service: single rows, batches, loads above capacity, unruly clients."""

@@ -1,4 +1,4 @@
-"""What a service is measured by: one row, many rows, loads, an overload, bad clients."""
+"""Measurements of a service: one row, many rows, loads, an overload, unruly clients."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ QUICK = Lengths(1000, 14, 1000, 3, 0.5, 1.0, 1.0, 1.0, 1.0, 1)
 
 
 class Ground(NamedTuple):
-    """What is measured: a service, its model in this process, one row and many."""
+    """What a measurement needs: a service, its model in this process, one row and many."""
 
     service: ServiceProcess
     model: Any
@@ -68,7 +68,7 @@ def fitted(lengths: Lengths) -> Any:
 
 
 def one_row(ground: Ground, repeats: int = 1000) -> Target:
-    """Return how much longer a row takes through a socket than in the process, in turns."""
+    """Return the time of one row through the service over that in the process."""
     asked = http_request(json_rows(ground.row))
     with _connection(ground.service.port) as plain:
         works = {
@@ -83,7 +83,7 @@ def one_row(ground: Ground, repeats: int = 1000) -> Target:
 
 
 def many_rows(ground: Ground, turns: int) -> Target:
-    """Return rows a second, sent and answered as Arrow, over those of the library."""
+    """Return the rows per second of the service by Arrow over those of the library."""
     asked = http_request(_arrow_rows(ground.many), ARROW)
     with _connection(ground.service.port) as plain:
         works = {
@@ -100,7 +100,7 @@ def many_rows(ground: Ground, turns: int) -> Target:
 
 
 def capacity(ground: Ground, seconds: float) -> float:
-    """Return answers a second when clients ask without a pause: the better of two turns."""
+    """Return the responses per second to clients without pause: the better of two turns."""
     ground.load.without_pause(CLIENTS, min(seconds, 1.0))
     turns = [ground.load.without_pause(CLIENTS, seconds) for _ in range(2)]
     return max(turn.answered_per_second for turn in turns)
@@ -109,7 +109,7 @@ def capacity(ground: Ground, seconds: float) -> float:
 def below_capacity(
     ground: Ground, rate: float, seconds: float, tell: Callable[[LoadRow], None]
 ) -> tuple[list[Target], Outcome]:
-    """Load it for long, after a shorter load that fills caches; return figures and the outcome."""
+    """Run a long load after a warm-up; return targets and the outcome."""
     ground.load.at_rate(BELOW * rate, min(seconds, 10.0))
     before = ground.service.megabytes
     outcome = ground.load.at_rate(BELOW * rate, seconds)
@@ -128,13 +128,13 @@ def above_capacity(
     ground: Ground, rate: float, seconds: float, after: float, usual: Outcome,
     tell: Callable[[LoadRow], None],
 ) -> list[Target]:  # fmt: skip
-    """Ask for far too much, then at once for what is usual."""
+    """Overload the service, then return to the usual load; return the targets."""
     outcome = ground.load.at_rate(ABOVE * rate, seconds)
     tell(load_row("300 % of capacity", ABOVE * rate, outcome, ground.service.megabytes))
     later = ground.load.at_rate(BELOW * rate, after)
     tell(load_row("80 % again, at once", BELOW * rate, later, ground.service.megabytes))
     p99, usual_p99 = outcome.quantile_of_service(0.99), usual.quantile_of_service(0.99)
-    due, usual_due = (one.quantile(0.99) * 1e3 for one in (outcome, usual))
+    due, usual_due = (measured.quantile(0.99) * 1e3 for measured in (outcome, usual))
     accepted = f"{outcome.answered_per_second:,.0f} a second accepted"
     since = f"with what the generator was late by {due:.1f} over {usual_due:.1f}"
     note = f"{p99 * 1e3:.1f} over {usual_p99 * 1e3:.1f} ms, {since}; {accepted}"
@@ -161,14 +161,14 @@ def among_unruly_clients(
     ground: Ground, rate: float, seconds: float, turns: int, tell: Callable[[LoadRow], None]
 ) -> Target:
     """Return the 99th per cent of those who behave, among those who do not, over that alone."""
-    found: dict[str, list[Outcome]] = {"alone": [], "among": []}
+    outcomes: dict[str, list[Outcome]] = {"alone": [], "among": []}
     for _ in range(turns):
-        found["alone"].append(ground.load.at_rate(AMONG * rate, seconds))
+        outcomes["alone"].append(ground.load.at_rate(AMONG * rate, seconds))
         with UnrulyClients(ground.service.port, 3 * seconds + 30, ground.row.shape[1]):
             time.sleep(min(2.0, seconds))  # all of them have begun
-            found["among"].append(ground.load.at_rate(AMONG * rate, seconds))
+            outcomes["among"].append(ground.load.at_rate(AMONG * rate, seconds))
         time.sleep(min(2.0, seconds))
-    both = {name: _joined(parts) for name, parts in found.items()}
+    both = {name: _joined(parts) for name, parts in outcomes.items()}
     for name, words in (("alone", "50 % of capacity"), ("among", "50 % among unruly clients")):
         tell(load_row(words, AMONG * rate, both[name], ground.service.megabytes))
     p99 = {name: outcome.quantile(0.99) for name, outcome in both.items()}
@@ -178,7 +178,7 @@ def among_unruly_clients(
 
 
 def load_row(name: str, rate: float, outcome: Outcome, megabytes: float) -> LoadRow:
-    """Return what became of a load."""
+    """Return the results of a load."""
     answered, refused = outcome.count(200), outcome.count(429, 503)
     errors = len(outcome.status) - answered - refused
     p50, p99 = (outcome.quantile(share) * 1e3 for share in (0.5, 0.99))
@@ -187,7 +187,7 @@ def load_row(name: str, rate: float, outcome: Outcome, megabytes: float) -> Load
 
 
 def json_rows(rows: Array) -> bytes:
-    """Return a body of rows as JSON."""
+    """Return rows as a JSON body."""
     return json.dumps({"rows": rows.tolist()}).encode()
 
 
@@ -207,7 +207,7 @@ def _connection(port: int) -> socket.socket:
 
 
 def _answer(connection: socket.socket, request: bytes) -> bytes:
-    """Ask, and read the answer to its end."""
+    """Send a request and read the whole response."""
     connection.sendall(request)
     received = b""
     while b"\r\n\r\n" not in received:

@@ -1,4 +1,4 @@
-"""Requests by a timetable, whatever becomes of those before: what a crowd does to a service.
+"""Open-loop load generator: requests are sent by a timetable, whatever the responses.
 
 One thread and prepared bytes, so that it costs little beside the service. A request's time counts
 from when it was due, not from when it was sent: a service that is slow cannot hide it by holding
@@ -27,7 +27,7 @@ END_OF_HEAD, LENGTH = b"\r\n\r\n", b"content-length: "
 
 
 class Outcome(NamedTuple):
-    """What became of requests: status 0 is no answer; ``due`` and ``seconds`` (n,) go together."""
+    """Results of requests (n,); status 0 means no response."""
 
     due: NDArray[np.float64]  # Since the first one
     seconds: NDArray[np.float64]
@@ -38,27 +38,27 @@ class Outcome(NamedTuple):
     own_late: NDArray[np.float64]  # Of these, while connections were free: the generator was busy
 
     def count(self, *statuses: int) -> int:
-        """Count answers of these kinds."""
+        """Return the number of responses with these statuses."""
         return int(np.isin(self.status, statuses).sum())
 
     def quantile(self, share: float, status: int = 200) -> float:
-        """Return the seconds within which that share of the answers of a kind came."""
-        found = self.seconds[self.status == status]
-        return float(np.quantile(found, share)) if len(found) else float("nan")
+        """Return a quantile of the response times with one status."""
+        seconds = self.seconds[self.status == status]
+        return float(np.quantile(seconds, share)) if len(seconds) else float("nan")
 
     def quantile_of_service(self, share: float) -> float:
-        """Return `quantile` of the places, less what the generator itself was late by."""
-        found = (self.seconds - self.own_late)[self.status == 200]
-        return float(np.quantile(found, share)) if len(found) else float("nan")
+        """Return `quantile` of successful responses, without the delay of the generator."""
+        seconds = (self.seconds - self.own_late)[self.status == 200]
+        return float(np.quantile(seconds, share)) if len(seconds) else float("nan")
 
     @property
     def answered_per_second(self) -> float:
-        """Rate of answers with places in them."""
+        """Successful responses per second."""
         return self.count(200) / self.lasted
 
 
 class _Connection:
-    """A connection with one request under way at most."""
+    """A connection with at most one pending request."""
 
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection((HOST, port), timeout=PATIENCE)
@@ -68,7 +68,7 @@ class _Connection:
         self.received = b""
 
     def finished(self) -> int:
-        """Read what is there; return the status once the answer is complete, else 0."""
+        """Read the available bytes; return the status of a complete response, else 0."""
         piece = self.socket.recv(65536)
         if not piece:
             raise ConnectionError("closed by the service")
@@ -85,7 +85,7 @@ class _Connection:
 
 
 class OpenLoop:
-    """Asks a service at a port of this machine for the same again and again.
+    """Sends the same request to a local port again and again.
 
     Parameters
     ----------
@@ -101,12 +101,12 @@ class OpenLoop:
         self.port, self.request, self.connections = port, request, connections
 
     def at_rate(self, rate: float, seconds: float) -> Outcome:
-        """Ask that many times a second."""
+        """Send requests at a rate per second."""
         total = max(1, int(rate * seconds))
         return self._run(np.arange(total) / rate)
 
     def without_pause(self, clients: int, seconds: float) -> Outcome:
-        """Let a few clients ask, each as soon as it has its answer."""
+        """Let clients send the next request as soon as they have a response."""
         return self._run(None, clients, seconds)
 
     def _run(
@@ -115,8 +115,8 @@ class OpenLoop:
         open_ones = [_Connection(self.port) for _ in range(clients or self.connections)]
         self.free, self.faults = deque(open_ones), Counter[str]()
         with selectors.DefaultSelector() as self.selector:
-            for one in open_ones:
-                self.selector.register(one.socket, selectors.EVENT_READ, one)
+            for connection in open_ones:
+                self.selector.register(connection.socket, selectors.EVENT_READ, connection)
             try:
                 if timetable is None:
                     return self._closed(seconds)
@@ -141,13 +141,14 @@ class OpenLoop:
             wait = deadline - now
             if sent < total and self.free:
                 wait = max(0.0, due[sent] - (time.perf_counter() - begin))
-            for one, found in self._answers(wait):
-                if one.number >= 0:
+            for connection, code in self._answers(wait):
+                if connection.number >= 0:
                     left -= 1
-                    ended[one.number], status[one.number] = time.perf_counter() - begin, found
-                    one.number = -1
-                if found >= 0:
-                    self.free.append(one)
+                    ended[connection.number] = time.perf_counter() - begin
+                    status[connection.number] = code
+                    connection.number = -1
+                if code >= 0:
+                    self.free.append(connection)
         if left:
             self.faults["no answer in time"] += left
         lasted, seconds = time.perf_counter() - begin, ended - timetable
@@ -157,51 +158,51 @@ class OpenLoop:
         begin = time.perf_counter()
         due, took, status = [], [], []
         asked = [0.0] * len(self.free)
-        for number, one in enumerate(self.free):
+        for number, connection in enumerate(self.free):
             asked[number] = time.perf_counter() - begin
-            self._send(one, number)
+            self._send(connection, number)
         while (now := time.perf_counter() - begin) < seconds:
-            for one, found in self._answers(seconds - now):
-                if one.number < 0:
+            for connection, code in self._answers(seconds - now):
+                if connection.number < 0:
                     continue
                 now = time.perf_counter() - begin
-                due.append(asked[one.number])
-                took.append(now - asked[one.number])
-                status.append(found)
-                asked[one.number] = now
-                self._send(one, one.number)
+                due.append(asked[connection.number])
+                took.append(now - asked[connection.number])
+                status.append(code)
+                asked[connection.number] = now
+                self._send(connection, connection.number)
         lasted, kinds = time.perf_counter() - begin, np.array(status, dtype=np.int64)
         late = np.zeros(len(kinds))
         return Outcome(np.array(due), np.array(took), kinds, dict(self.faults), lasted, late, late)
 
-    def _send(self, one: _Connection, number: int) -> None:
-        one.number = number
+    def _send(self, connection: _Connection, number: int) -> None:
+        connection.number = number
         try:
-            one.socket.send(self.request)
+            connection.socket.send(self.request)
         except OSError as fault:  # found again when it is read from
             self.faults[type(fault).__name__] += 1
 
     def _answers(self, wait: float) -> list[tuple[_Connection, int]]:
-        """Wait, finer than a millisecond, and return connections with the status they got."""
+        """Wait with sub-millisecond precision; return connections with their statuses."""
         if wait > 0:
             select.select([self.selector], [], [], wait)
-        found = []
+        answers = []
         for key, _ in self.selector.select(0):
-            one: _Connection = key.data
+            connection: _Connection = key.data
             try:
-                if status := one.finished():
-                    found.append((one, status))
+                if status := connection.finished():
+                    answers.append((connection, status))
             except (OSError, ValueError) as fault:
-                if one.number >= 0:
+                if connection.number >= 0:
                     self.faults[f"{type(fault).__name__}: {fault}"] += 1
-                found.append((self._opened_again(one), 0))
-        return found
+                answers.append((self._opened_again(connection), 0))
+        return answers
 
-    def _opened_again(self, one: _Connection) -> _Connection:
-        self.selector.unregister(one.socket)
-        one.socket.close()
+    def _opened_again(self, connection: _Connection) -> _Connection:
+        self.selector.unregister(connection.socket)
+        connection.socket.close()
         new = _Connection(self.port)
-        new.number = one.number
+        new.number = connection.number
         self.selector.register(new.socket, selectors.EVENT_READ, new)
         return new
 

@@ -1,4 +1,4 @@
-"""`outsample bench service`: what a service keeps of its figures under load."""
+"""`outsample bench service`: latency and throughput of a service under load."""
 
 import os
 import tempfile
@@ -70,8 +70,8 @@ def run_service(
             step(0.15, "capacity")
             rate = measures.capacity(ground, lengths.capacity)
             step(0.2, "80 % of capacity")
-            found, usual = measures.below_capacity(ground, rate, lengths.below, tell)
-            targets += found
+            measured, usual = measures.below_capacity(ground, rate, lengths.below, tell)
+            targets += measured
             step(0.7, "300 % of capacity")
             targets += measures.above_capacity(
                 ground, rate, lengths.above, lengths.after, usual, tell
@@ -90,23 +90,23 @@ def run_service(
     return SERVICE.write(out_dir, run)
 
 
-def told_run(run: ServiceRun) -> dict[str, Any]:
-    """Return a run ready for JSON, with whether each figure was reached beside it."""
-    told: dict[str, Any] = plain(run, EXACT)
-    for target, record in zip(told["targets"], run.targets, strict=True):
+def run_record(run: ServiceRun) -> dict[str, Any]:
+    """Return a run as plain values for JSON, including which targets were reached."""
+    payload: dict[str, Any] = plain(run, EXACT)
+    for target, record in zip(payload["targets"], run.targets, strict=True):
         target["met"] = record.met
-    return told
+    return payload
 
 
-def restored_run(told: dict[str, Any]) -> ServiceRun:
-    """Return the run that `told_run` has told."""
-    cut = [{key: each[key] for key in each if key != "met"} for each in told["targets"]]
-    found: ServiceRun = restored(ServiceRun, told | {"targets": cut})
-    return found
+def restored_run(saved: dict[str, Any]) -> ServiceRun:
+    """Return the run of a record of `run_record`."""
+    cut = [{key: each[key] for key in each if key != "met"} for each in saved["targets"]]
+    run: ServiceRun = restored(ServiceRun, saved | {"targets": cut})
+    return run
 
 
 SERVICE = Bench(
-    "service", run_service, told_run, restored_run,
+    "service", run_service, run_record, restored_run,
     tables=lambda run: [("Loads", load_table(run.loads)),
                         ("Figures to reach", target_table(run.targets))],
     picture=target_picture, page=service_page,

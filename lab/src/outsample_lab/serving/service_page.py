@@ -14,7 +14,7 @@ HEADS = (
 
 
 def load_table(loads: Sequence[LoadRow]) -> Table:
-    """Return one line a load."""
+    """Return one line per load."""
     rows = [
         [each.name, f"{each.per_second:,.0f}", f"{each.seconds:.0f}", f"{each.answered:,}",
          f"{each.refused:,}", f"{each.errors:,}", number(each.p50), number(each.p99),
@@ -25,12 +25,12 @@ def load_table(loads: Sequence[LoadRow]) -> Table:
 
 
 def target_picture(run: ServiceRun) -> Picture | None:
-    """Draw all figures to reach."""
+    """Return a picture of all targets."""
     return target_picture_of(run.targets)
 
 
 def service_page(run: ServiceRun, picture: Picture | None) -> str:
-    """Put the figures to reach, the picture and the loads together."""
+    """Return the page: the targets, the picture and the loads."""
     made = ", ".join(f"{name} {version}" for name, version in run.versions.items())
     short = ["A short run with small sizes: its figures are not those of the table."]
     words = [load_words(run), *(short if run.quick else []), *notes_of(run.targets)]

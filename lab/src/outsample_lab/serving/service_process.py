@@ -1,4 +1,4 @@
-"""A service in a process of its own, at a free port of this machine, for as long as a block."""
+"""A service in its own process at a free local port, as a context manager."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class ServiceProcess:
 
     def __enter__(self) -> ServiceProcess:
         self.process = subprocess.Popen(self.command, stderr=subprocess.PIPE)
-        said = b""
-        for said in self._lines:
-            if b'"listening"' in said:
+        line = b""
+        for line in self._lines:
+            if b'"listening"' in line:
                 break
         else:
-            raise RuntimeError(f"the service did not start: {said.decode().strip()}")
-        self.port = int(json.loads(said)["listening"].rpartition(":")[2])
+            raise RuntimeError(f"the service did not start: {line.decode().strip()}")
+        self.port = int(json.loads(line)["listening"].rpartition(":")[2])
         threading.Thread(target=self._drain, daemon=True).start()
         return self
 
@@ -55,7 +55,7 @@ class ServiceProcess:
 
     @property
     def megabytes(self) -> float:
-        """Memory of the process, without pages of mapped files; NaN where nobody tells."""
+        """Memory of the process in MB, without mapped files; NaN if unknown."""
         status = Path(f"/proc/{self.process.pid}/status")
         if not status.exists():
             return float("nan")
@@ -67,6 +67,6 @@ class ServiceProcess:
         return self.process.stderr
 
     def _drain(self) -> None:
-        """Read its log, or it would have to drop lines; a block at a time, which costs little."""
+        """Read the log of the service in large blocks, so that its pipe does not fill."""
         while self._lines.read1(2**20):
             pass

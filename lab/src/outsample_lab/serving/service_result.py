@@ -1,4 +1,4 @@
-"""What was measured of a service: figures to reach, loads, a whole run."""
+"""Results of the benchmark of a service: targets, loads, a run."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from outsample_lab.speed.speed_result import BUSY, Target
 
 
 class LoadRow(NamedTuple):
-    """What became of one load; times in milliseconds, of the requests that were answered."""
+    """Results of one load; times in milliseconds, of the requests with a response."""
 
     name: str
     per_second: float  # Requests that were due
@@ -21,7 +21,7 @@ class LoadRow(NamedTuple):
 
 
 class ServiceRun(NamedTuple):
-    """All that the file of results holds, and the page shows."""
+    """The contents of the results file."""
 
     protocol: list[str]
     quick: bool
@@ -35,5 +35,5 @@ class ServiceRun(NamedTuple):
 
     @property
     def busy(self) -> bool:
-        """Whether others were at work on the machine when it began."""
+        """True if other processes were running when the run began."""
         return self.load > BUSY

@@ -1,4 +1,4 @@
-"""Clients that are slow, broken or greedy, in a process of their own, for a bounded time.
+"""Slow, broken or greedy clients, in their own process, for a limited time.
 
 Only to this machine. None of them asks for work of the model: whatever others lose, they lose to
 how the service treats its clients.
@@ -34,7 +34,7 @@ WORDS = (
 
 
 class UnrulyClients:
-    """All of them, until the block ends or so many seconds have passed."""
+    """Unruly clients, until the block ends or the time is over."""
 
     def __init__(self, port: int, seconds: float, columns: int) -> None:
         self.command = [sys.executable, "-c", PROGRAM, f"{port}", f"{seconds}", f"{columns}"]
@@ -56,7 +56,7 @@ class UnrulyClients:
 
 
 def main() -> None:
-    """Be unruly; port, seconds and columns are on the command line."""
+    """Run the unruly clients; port, seconds and columns are command-line arguments."""
     port, seconds, columns = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
     end = time.monotonic() + seconds
     large = _large_with_a_fault(columns)
@@ -70,8 +70,8 @@ def main() -> None:
     asked = b"GET /map HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 40
     idle += [_connected(port, asked) for _ in range(NEVER_READING - 1)]
     for work, every, state in works:
-        given = (work, port, every, end, state)
-        threading.Thread(target=_again_and_again, args=given, daemon=True).start()
+        arguments = (work, port, every, end, state)
+        threading.Thread(target=_again_and_again, args=arguments, daemon=True).start()
     print("begun", flush=True)
     time.sleep(max(0.0, end - time.monotonic()))
 
@@ -95,13 +95,13 @@ def _connected(port: int, data: bytes) -> socket.socket:
 
 
 def _send_slowly(port: int, open_ones: list[socket.socket]) -> None:
-    """Send a byte each; those that were let go come again."""
-    for one in list(open_ones):
+    """Send one byte per connection; connections that were closed are opened again."""
+    for connection in list(open_ones):
         try:
-            one.send(b" ")
+            connection.send(b" ")
         except OSError:
-            one.close()
-            open_ones.remove(one)
+            connection.close()
+            open_ones.remove(connection)
     body = http_request(b" " * 1000)[:-999]
     for at in range(len(open_ones), SLOW_HEADS + SLOW_BODIES):
         begin = b"POST /place HTTP/1.1\r\nHost:" if at % 5 == 0 else body
@@ -111,28 +111,28 @@ def _send_slowly(port: int, open_ones: list[socket.socket]) -> None:
 def _come_and_go(port: int, count: list[int]) -> None:
     count[0] += 1
     half = http_request(b'{"rows": [[1, 2,' + b" " * 1000)[:-900]
-    one = _connected(port, half if count[0] % 2 else b"\xff\x00 nonsense\r\n\r\n")
-    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
-    one.close()
+    connection = _connected(port, half if count[0] % 2 else b"\xff\x00 nonsense\r\n\r\n")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
+    connection.close()
 
 
 def _announce_too_much(port: int) -> None:
     head = http_request(b"x" * 1000).replace(b"Length: 1000", b"Length: 1000000000")
-    with _connected(port, head) as one:
-        one.recv(1000)
+    with _connected(port, head) as connection:
+        connection.recv(1000)
 
 
 def _send_much(port: int, large: bytes, count: list[int]) -> None:
     count[0] += 1
     if count[0] % 2:
-        with _connected(port, large) as one:
-            one.recv(1000)
+        with _connected(port, large) as connection:
+            connection.recv(1000)
         return
     head = http_request(b"").replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
     piece = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
-    with _connected(port, head) as one:
+    with _connected(port, head) as connection:
         for _ in range(1000):  # it is let go long before
-            one.sendall(piece)
+            connection.sendall(piece)
 
 
 def _large_with_a_fault(columns: int) -> bytes:

@@ -1,1 +1,1 @@
-"""Speed and scale: this library beside the bare neighbour search and beside other libraries."""
+"""Benchmark of speed: this library, bare neighbour searches and other libraries."""

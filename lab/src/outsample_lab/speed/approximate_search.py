@@ -1,4 +1,4 @@
-"""Placing by approximate search: its time against n, what it finds, and what it costs in error."""
+"""Placing by approximate search: time against n, recall, and effect on the error."""
 
 from functools import partial
 
@@ -20,8 +20,8 @@ GROWTH = "approximate, D = {D}: exponent of the time of a row in n, from {first:
 
 
 def approximate(ground: Ground) -> PartResult:
-    """Time approximate search beside the regressor, and over numbers of training points."""
-    reason = refusal()
+    """Time approximate search against a regressor, and over numbers of training points."""
+    reason = why_unavailable()
     if reason:
         targets = [Target(words, asked, at_least=at_least, skipped=reason)
                    for words, asked, at_least in _asked(ground)]  # fmt: skip
@@ -29,8 +29,8 @@ def approximate(ground: Ground) -> PartResult:
     targets, timings = [], []
     for at, shape in enumerate((TRAFFIC, IMAGES)):
         ground.tell(0.25 * at, f"approximate: D = {shape.D}")
-        found, times = _beside_regressor(ground, shape)
-        targets += found
+        recall, times = _beside_regressor(ground, shape)
+        targets += recall
         timings += times.timings()
     growth, curve = _growth(ground)
     words = [
@@ -40,8 +40,8 @@ def approximate(ground: Ground) -> PartResult:
     return PartResult(NAME, TITLE, words, [*targets, growth], timings, [curve])
 
 
-def refusal() -> str:
-    """Say why there is no approximate search here; nothing if there is."""
+def why_unavailable() -> str:
+    """Return why approximate search is not available; empty if it is."""
     data = made_up.cloud(TRAFFIC, 300, 5)
     try:
         _fitted(data).transform(data.Q)
@@ -92,12 +92,12 @@ def _beside_regressor(ground: Ground, shape: Shape) -> tuple[list[Target], Times
 
 
 def recalled(near: PCAExtension, exact: PCAExtension, data: Cloud) -> float:
-    """Return the share of the nearest training points of new rows that are found."""
-    found, true = (
+    """Return the recall: the share of the nearest training points that are found."""
+    approximate_rows, true = (
         model.distinct_.rows[model.index_.nearest(data.Q, K).indices].reshape(-1, K)
         for model in (near, exact)
     )
-    shares = [len(np.intersect1d(*pair)) / K for pair in zip(found, true, strict=True)]
+    shares = [len(np.intersect1d(*pair)) / K for pair in zip(approximate_rows, true, strict=True)]
     return float(np.mean(shares))
 
 
@@ -107,8 +107,8 @@ def _growth(ground: Ground) -> tuple[Target, Curve]:
         ground.tell(0.5 + 0.5 * at / len(sizes.approximate), f"approximate: n = {n:,}")
         data = made_up.cloud(TRAFFIC, n, sizes.batch)
         work = {NAME: partial(_fitted(data).transform, data.Q)}
-        found = take_turns("", work, sizes.repeats, sizes.budget / 4).seconds[NAME]
-        seconds.append(quartiles(found)[0] / sizes.batch)
+        times = take_turns("", work, sizes.repeats, sizes.budget / 4).seconds[NAME]
+        seconds.append(quartiles(times)[0] / sizes.batch)
     exponent = slope(sizes.approximate, seconds)
     (words, asked, _) = _asked(ground)[-1]
     curve = Curve(

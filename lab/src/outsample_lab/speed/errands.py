@@ -1,4 +1,4 @@
-"""Work done in a fresh process, so that memory and cold starts are its own."""
+"""Tasks in a fresh process, to measure memory and cold starts."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ PROGRAM = "from outsample_lab.speed.errands import answer; answer()"
 MEGABYTE = 1e6
 
 
-def in_fresh_process(errand: str, **given: Any) -> dict[str, Any]:
-    """Run one of the functions below in a process of its own and return what it tells."""
-    asked = json.dumps({"errand": errand, "given": given})
+def in_fresh_process(errand: str, **arguments: Any) -> dict[str, Any]:
+    """Run one of the functions below in a new process and return its result."""
+    asked = json.dumps({"errand": errand, "given": arguments})
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PROGRAM, asked], capture_output=True, text=True
     )
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no words"])[-1]
         raise RuntimeError(f"{errand} failed in its own process: {last}")
-    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return told
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
 
 
 def answer() -> None:
-    """Do the errand that the command line names; what it tells is the last line."""
+    """Run the task named on the command line; the last line is its result as JSON."""
     asked = json.loads(sys.argv[-1])
     print(json.dumps(ERRANDS[asked["errand"]](**asked["given"])))
 
 
 class PeakMemory:
-    """The most memory that a block needs beyond what there was before it, in MB.
+    """Peak memory of a block beyond that before it, in MB.
 
     Sampled every few milliseconds, without the pages of mapped files, which the system takes back
     as it likes; where the system does not tell these apart, with them.
@@ -74,7 +74,7 @@ def _resident() -> float:
 
 
 def fit_and_place(who: str, shape: list[int], n: int, rows: int) -> dict[str, float]:
-    """Return the peak of fitting and placing made-up points, by us or by scikit-learn."""
+    """Return the peak memory of fitting and placing synthetic points, by us or scikit-learn."""
     from sklearn.neighbors import KNeighborsRegressor
 
     from outsample_lab.speed import exact_search, made_up
@@ -109,7 +109,7 @@ def cold_answer(path: str) -> dict[str, float]:
 
 
 def cold_fit(n: int, columns: int) -> dict[str, float]:
-    """Return the seconds of a first fit with all defaults, imports and all, and of a second."""
+    """Return the seconds of a first fit with all defaults, including imports, and of a second."""
     begin = perf_counter()
     import numpy as np
 
@@ -124,15 +124,15 @@ def cold_fit(n: int, columns: int) -> dict[str, float]:
 
 
 def error_at(folder: str, name: str, n: int, parameters: dict[str, Any]) -> dict[str, Any]:
-    """Fit the first n rows of a map that is kept in files, and place what it holds out."""
+    """Fit the first n rows of a saved map, and return the error of its held-out rows."""
     import numpy as np
 
     from outsample import PCAExtension
 
     X, Y, Q, truth = (np.load(Path(folder) / f"{name}-{part}.npy") for part in "XYQT")
     X, Y = X[:n], Y[:n]
-    some = min(200, n)
-    PCAExtension(n_jobs=2).fit(X[:some], Y[:some]).transform(Q[:20])  # kernels are loaded
+    n_rows = min(200, n)
+    PCAExtension(n_jobs=2).fit(X[:n_rows], Y[:n_rows]).transform(Q[:20])  # kernels are loaded
     begin = perf_counter()
     with PeakMemory() as memory:
         model = PCAExtension(n_jobs=2, **parameters).fit(X, Y)
@@ -144,7 +144,7 @@ def error_at(folder: str, name: str, n: int, parameters: dict[str, Any]) -> dict
 
 
 def stream(path: str, points: str, rows: int, chunk: int) -> dict[str, float]:
-    """Place the rows of a file that is mapped into memory, a chunk at a time."""
+    """Place the rows of a memory-mapped file in chunks."""
     import numpy as np
 
     import outsample
@@ -161,7 +161,7 @@ def stream(path: str, points: str, rows: int, chunk: int) -> dict[str, float]:
 
 
 def by_dask(path: str, files: list[str]) -> dict[str, float]:
-    """Place files of rows by one thread here, and by two processes of one thread."""
+    """Time placing of files by one local thread, and by two Dask processes."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     from outsample_lab.speed.many_machines import place_file

@@ -1,4 +1,4 @@
-"""Placing by exact search, over the bare search of other libraries on the same points."""
+"""Time of placing by exact search, relative to bare searches of other libraries."""
 
 from collections.abc import Callable
 from functools import partial
@@ -35,15 +35,15 @@ OVER_TREE = {
 OVER_PRODUCTS = {"distance": 1.10, "order 1": 1.5}
 
 
-def fitted(name: str, data: Cloud, **more: Any) -> PCAExtension:
-    """Return one of the settings, fitted to made-up points."""
-    given = {"n_neighbors": K, "n_jobs": JOBS} | SETTINGS[name] | more
-    return PCAExtension(**given).fit(data.X, data.Y)
+def fitted(name: str, data: Cloud, **parameters: Any) -> PCAExtension:
+    """Return an extension with one of the settings, fitted to synthetic points."""
+    settings = {"n_neighbors": K, "n_jobs": JOBS} | SETTINGS[name] | parameters
+    return PCAExtension(**settings).fit(data.X, data.Y)
 
 
 def bare_searches(data: Cloud, jobs: int = JOBS) -> dict[str, Callable[[Any], Any]]:
-    """Return the searches of other libraries, built, by name: each takes new rows."""
-    found: dict[str, Callable[[Any], Any]] = {
+    """Return the search functions of other libraries by name."""
+    searches: dict[str, Callable[[Any], Any]] = {
         TREE: partial(cKDTree(data.X).query, k=K, workers=jobs),
         PRODUCTS: NearestNeighbors(n_neighbors=K, algorithm="brute", n_jobs=jobs)
         .fit(data.X).kneighbors,
@@ -53,17 +53,17 @@ def bare_searches(data: Cloud, jobs: int = JOBS) -> dict[str, Callable[[Any], An
         faiss.omp_set_num_threads(jobs)
         flat = faiss.IndexFlatL2(data.X.shape[1])
         flat.add(np.ascontiguousarray(data.X, dtype=np.float32))
-        found[FLAT] = lambda Q: flat.search(np.ascontiguousarray(Q, dtype=np.float32), K)
-    return found
+        searches[FLAT] = lambda Q: flat.search(np.ascontiguousarray(Q, dtype=np.float32), K)
+    return searches
 
 
 def setting(shape: Shape, n: int, rows: int) -> str:
-    """Say what was timed."""
+    """Return a description of what was timed."""
     return f"n = {n:,}, D = {shape.D}, d = {shape.d}, {rows:,} rows"
 
 
 def over_the_search(ground: Ground) -> PartResult:
-    """Time our ways of placing beside the search that each of them needs."""
+    """Time our methods of placing against the search that each needs."""
     sizes = ground.sizes
     targets, timings = [], []
     grounds = [("D = 14", TREE, OVER_TREE), ("D = 50", PRODUCTS, OVER_PRODUCTS)]
@@ -92,12 +92,12 @@ def over_the_search(ground: Ground) -> PartResult:
 def _mnist(ground: Ground) -> Cloud:
     rows = ground.sizes.exact + ground.sizes.batch
     X = mnist_points(data_file(ground.folder, MNIST_FILE), rows)
-    new, known = np.split(X, [len(X) // 6])
-    return Cloud(known, known[:, :2], new, new[:, :2])
+    new, training = np.split(X, [len(X) // 6])
+    return Cloud(training, training[:, :2], new, new[:, :2])
 
 
 def beside_regressors(ground: Ground) -> PartResult:
-    """Time placing beside what people use instead: weighted neighbours, radial basis functions."""
+    """Time placing against weighted neighbours and radial basis functions."""
     sizes = ground.sizes
     targets: list[Target] = []
     timings = []

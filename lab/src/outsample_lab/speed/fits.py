@@ -1,4 +1,4 @@
-"""What a fit costs: with fixed parameters, with all defaults, and with many columns."""
+"""Time of fits: with fixed parameters, with all defaults, and with many columns."""
 
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ FIRST = 5.0  # Seconds that a fit of wide points may take beyond its searches
 
 
 def fixed_fits(ground: Ground) -> PartResult:
-    """Time fits with fixed parameters over building the index, and the searches they need."""
+    """Time fits with fixed parameters against building the index and the searches needed."""
     sizes = ground.sizes
     data = made_up.cloud(TRAFFIC, sizes.fit, 10)
     build, search = "building a cKDTree", "building it and one search of all"
@@ -42,7 +42,7 @@ def fixed_fits(ground: Ground) -> PartResult:
 
 
 def default_fits(ground: Ground) -> PartResult:
-    """Time a fit with all defaults beside fitting UMAP to the same points."""
+    """Time a fit with all defaults against fitting UMAP to the same points."""
     sizes, targets, timings = ground.sizes, [], []
     reason = absent("umap")
     for n, asked in zip(sizes.umap_fits, (0.3, 0.2, 0.1), strict=False):
@@ -62,8 +62,8 @@ def default_fits(ground: Ground) -> PartResult:
         times = take_turns(where, works, 3, sizes.budget, warm_up=False)
         targets.append(times.target(words, asked, "PCAExtension().fit", "UMAP().fit"))
         timings += times.timings()
-    told = [made_up.words(TRAFFIC), "The map is UMAP's of these points."]
-    return PartResult("defaults", "Fits with all defaults", told, targets, timings, [])
+    lines = [made_up.words(TRAFFIC), "The map is UMAP's of these points."]
+    return PartResult("defaults", "Fits with all defaults", lines, targets, timings, [])
 
 
 def _umap(X: Array) -> Any:
@@ -73,7 +73,7 @@ def _umap(X: Array) -> Any:
 
 
 def wide_fits(ground: Ground) -> PartResult:
-    """Time fits with all defaults where the map, or the points, have many columns."""
+    """Time fits with all defaults for maps or points with many columns."""
     sizes = ground.sizes
     n_map, n_wide = sizes.wide
     small = made_up.cloud(TRAFFIC, 300, 10)
@@ -90,9 +90,9 @@ def wide_fits(ground: Ground) -> PartResult:
         search.kneighbors(data.X[:10])
         searches.append(seconds_of(partial(search.kneighbors, data.X)))
         by_points.append(seconds_of(partial(PCAExtension(n_jobs=JOBS).fit, data.X, data.Y)))
-    few, many, wide = sizes.map_columns[0], sizes.map_columns[-1], sizes.columns[-1]
+    narrow, many, wide = sizes.map_columns[0], sizes.map_columns[-1], sizes.columns[-1]
     targets = [
-        Target(f"fit of d = {many}, n = {n_map:,}, over d = {few}", 3.0, by_map[-1] / by_map[0],
+        Target(f"fit of d = {many}, n = {n_map:,}, over d = {narrow}", 3.0, by_map[-1] / by_map[0],
                note=f"{by_map[-1]:.1f} s and {by_map[0]:.1f} s"),
         Target(f"fit of D = {wide:,}, n = {n_wide:,}, over three searches and"
                f" {FIRST:g} s", 1.0, by_points[-1] / (3 * searches[-1] + FIRST),

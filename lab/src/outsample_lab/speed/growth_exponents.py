@@ -1,4 +1,4 @@
-"""How the time of a row grows with the neighbours and with the columns of the map."""
+"""Growth of the time per row with the number of neighbours and of columns of the map."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -33,23 +33,23 @@ def _curves(
     ground: Ground, letter: str, label: str, values: Sequence[int], begin: float
 ) -> list[Curve]:
     sizes = ground.sizes
-    found: dict[str, list[float]] = {name: [] for name in SETTINGS}
+    seconds: dict[str, list[float]] = {name: [] for name in SETTINGS}
     for at, value in enumerate(values):
         ground.tell(begin + 0.5 * at / len(values), f"growth with {letter}")
         k, d = (value, TRAFFIC.d) if letter == "k" else (K, value)
         data = made_up.cloud(Shape(TRAFFIC.D, d, TRAFFIC.latent), sizes.growth, sizes.batch)
         works = {
             name: partial(
-                PCAExtension(n_neighbors=k, n_jobs=JOBS, **given).fit(data.X, data.Y).transform,
+                PCAExtension(n_neighbors=k, n_jobs=JOBS, **settings).fit(data.X, data.Y).transform,
                 data.Q,
             )
-            for name, given in SETTINGS.items()
+            for name, settings in SETTINGS.items()
         }
         times = take_turns("", works, sizes.repeats, sizes.budget / 4)
         for name in works:
-            found[name].append(1e6 * times.median(name) / sizes.batch)
+            seconds[name].append(1e6 * times.median(name) / sizes.batch)
     return [
         Curve(f"Time of a row against {label}", label, "microseconds a row", name,
               [float(value) for value in values], figures, late_slope(values, figures))
-        for name, figures in found.items()
+        for name, figures in seconds.items()
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Points and maps to time: made up, of a known dimension, for any number of rows."""
+"""Synthetic points and maps of a known dimension, with any number of rows."""
 
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ NOISE = 0.01  # Standard deviation of what is added to each column
 
 
 class Shape(NamedTuple):
-    """Columns of the points, columns of the map, and the dimension that the points have."""
+    """Columns of the points and of the map, and the intrinsic dimension of the points."""
 
     D: int
     d: int
@@ -26,7 +26,7 @@ WORDS = (
 
 
 class Cloud(NamedTuple):
-    """Training points and their images, new points and their true images."""
+    """Training points and their map, new points and their true positions."""
 
     X: Array
     Y: Array
@@ -35,21 +35,21 @@ class Cloud(NamedTuple):
 
     @property
     def size(self) -> float:
-        """Root mean square distance of the images from their mean."""
+        """Root mean square distance of the map from its mean."""
         return float(np.sqrt(((self.Y - self.Y.mean(axis=0)) ** 2).sum(axis=1).mean()))
 
     def error(self, placed: NDArray[Any]) -> float:
-        """Return the mean distance from the true images, over the size of the map."""
+        """Return the mean distance from the true positions, relative to the size of the map."""
         return float(np.linalg.norm(placed - self.truth, axis=1).mean() / self.size)
 
 
 def words(shape: Shape) -> str:
-    """Say how points of this shape are made."""
+    """Return a description of the points of this shape."""
     return WORDS.format(**shape._asdict())
 
 
 def cloud(shape: Shape, n: int, n_new: int, seed: int = 0) -> Cloud:
-    """Draw n training points and ``n_new`` new ones.
+    """Return n training points and ``n_new`` new points.
 
     >>> cloud(TRAFFIC, 30, 4).X.shape, cloud(TRAFFIC, 30, 4).truth.shape
     ((30, 14), (4, 5))
@@ -64,12 +64,12 @@ def cloud(shape: Shape, n: int, n_new: int, seed: int = 0) -> Cloud:
 
 
 def torn_map(X: Array, n_cells: int = 12) -> Array:
-    """Return a map that is torn: the plane of most variance, cut into cells that are set apart."""
+    """Return a torn map: the principal plane, cut into cells that are moved apart."""
     # A stand-in for a map by UMAP or t-SNE: smooth within a cell, and its neighbour far away.
     centred = X - X.mean(axis=0)
     plane = centred @ np.linalg.svd(centred[:2000], full_matrices=False)[2][:3].T
     seeds = plane[np.random.default_rng(0).permutation(len(plane))[:n_cells]]
     cell = ((plane[:, None] - seeds) ** 2).sum(axis=2).argmin(axis=1)
     angle = 2 * np.pi * np.arange(n_cells) / n_cells
-    apart = 5 * plane.std() * np.column_stack([np.cos(angle), np.sin(angle)])
-    return np.asarray(plane[:, :2] + apart[cell])
+    offsets = 5 * plane.std() * np.column_stack([np.cos(angle), np.sin(angle)])
+    return np.asarray(plane[:, :2] + offsets[cell])

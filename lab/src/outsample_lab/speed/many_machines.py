@@ -1,4 +1,4 @@
-"""Rows without end, and more than one process: memory of a stream, Dask, cold starts."""
+"""Streams and several processes: memory of a stream, Dask, cold starts."""
 
 import tempfile
 from functools import cache
@@ -17,20 +17,20 @@ from outsample_lab.speed.speed_result import PartResult, Target, Timing
 from outsample_lab.speed.stopwatch import quartiles
 
 TRAINING = 2000  # Points of the model that places a stream
-MOST = 300.0  # MB
+PEAK_MB = 300.0
 PIECES = 20  # Files of rows that Dask places
 COLD_RUNS = 5
 
 
 def stream_memory(ground: Ground) -> PartResult:
-    """Place rows of a memory map a chunk at a time, and watch the memory of the process."""
-    title, (few, many) = "Memory of a stream", ground.sizes.stream
+    """Measure the memory of placing a memory-mapped file in chunks."""
+    title, (n_first, many) = "Memory of a stream", ground.sizes.stream
     tasks = {n: f"{n:,} rows of a memory map through place: extra memory"
-             for n in (few, many)}  # fmt: skip
-    same = f"the same, {many:,} rows over {few:,}"
+             for n in (n_first, many)}  # fmt: skip
+    same = f"the same, {many:,} rows over {n_first:,}"
     if not hasattr(outsample, "place_batches"):
         reason = "this version has no place_batches"
-        targets = [Target(words, MOST, unit="MB", skipped=reason) for words in tasks.values()]
+        targets = [Target(words, PEAK_MB, unit="MB", skipped=reason) for words in tasks.values()]
         targets.append(Target(same, 1.25, skipped=reason))
         return PartResult("stream", title, [], targets, [], [], skipped=reason)
     targets, timings, peaks = [], [], []
@@ -42,34 +42,34 @@ def stream_memory(ground: Ground) -> PartResult:
         for at, (n, words) in enumerate(tasks.items()):
             ground.tell(0.1 + 0.8 * at / 2, f"{n:,} rows of a memory map")
             chunk = ground.sizes.stream_chunk
-            told = in_fresh_process(
+            result = in_fresh_process(
                 "stream", path=str(model), points=str(points), rows=n, chunk=chunk
             )
-            note = f"{told['rows'] / told['seconds']:,.0f} rows a second"
-            peaks.append(told["peak"])
-            targets.append(Target(words, MOST, told["peak"], unit="MB", note=note))
+            note = f"{result['rows'] / result['seconds']:,.0f} rows a second"
+            peaks.append(result["peak"])
+            targets.append(Target(words, PEAK_MB, result["peak"], unit="MB", note=note))
             where = f"n = {TRAINING:,}, D = {TRAFFIC.D}, {n:,} rows in chunks of {chunk:,}"
-            timings.append(_once("place_batches", where, told["seconds"]))
+            timings.append(_once("place_batches", where, result["seconds"]))
     targets.append(Target(same, 1.25, max(peaks[1], 1.0) / max(peaks[0], 1.0)))
-    told_words = [
+    notes = [
         made_up.words(TRAFFIC),
         "Memory is what the process holds beyond a loaded model and one placed chunk, without the"
         " pages of the mapped file; sampled every 4 ms. The same memory is taken as 1.25 times.",
     ]
-    return PartResult("stream", title, told_words, targets, timings, [])
+    return PartResult("stream", title, notes, targets, timings, [])
 
 
 def _write_rows(path: Path, n: int) -> None:
-    """Write rows without ever holding many of them."""
+    """Write rows in bounded memory."""
     rows = np.lib.format.open_memmap(path, "w+", np.float32, (n, TRAFFIC.D))
-    some = made_up.cloud(TRAFFIC, TRAINING, min(n, 100_000)).Q
-    for at in range(0, n, len(some)):
-        rows[at : at + len(some)] = some[: n - at]
+    block = made_up.cloud(TRAFFIC, TRAINING, min(n, 100_000)).Q
+    for at in range(0, n, len(block)):
+        rows[at : at + len(block)] = block[: n - at]
     rows.flush()
 
 
 def by_dask(ground: Ground) -> PartResult:
-    """Place rows by two worker processes of one thread, and by one thread here."""
+    """Measure placing by two Dask processes against one local thread."""
     title, n = "Many processes", ground.sizes.many
     words = f"Dask, 2 worker processes of one thread, against one thread, {n:,} rows"
     reason = absent("dask", "distributed")
@@ -86,15 +86,16 @@ def by_dask(ground: Ground) -> PartResult:
         for at, piece in enumerate(np.array_split(data.Q, PIECES)):
             files.append(str(Path(folder) / f"{at}.npy"))
             np.save(files[-1], piece)
-        told = in_fresh_process("by_dask", path=str(path), files=files)
-    note = f"{told['local']:.1f} s and {told['dask']:.1f} s; sums differ by {told['differs']:.1g}"
-    faster = told["local"] / told["dask"]
+        result = in_fresh_process("by_dask", path=str(path), files=files)
+    local, dask = result["local"], result["dask"]
+    note = f"{local:.1f} s and {dask:.1f} s; sums differ by {result['differs']:.1g}"
+    faster = local / dask
     target = Target(words, 1.7, faster, unit="times faster", at_least=True, note=note)
     where = f"n = {TRAINING:,}, D = {TRAFFIC.D}, {n:,} rows in {PIECES} files"
-    timings = [_once("one local thread", where, told["local"]),
-               _once("Dask, two processes", where, told["dask"])]  # fmt: skip
-    told_words = ["Workers read files of rows, place them by BatchPlacer and return sums."]
-    return PartResult("dask", title, told_words, [target], timings, [])
+    timings = [_once("one local thread", where, result["local"]),
+               _once("Dask, two processes", where, result["dask"])]  # fmt: skip
+    notes = ["Workers read files of rows, place them by BatchPlacer and return sums."]
+    return PartResult("dask", title, notes, [target], timings, [])
 
 
 @cache
@@ -103,7 +104,7 @@ def _placer(path: str) -> Any:
 
 
 def place_file(path: str, file: str) -> float:
-    """Place the rows of a file by the model of a path; return the sum of all numbers."""
+    """Place the rows of a file with a saved model; return the sum of all numbers."""
     import pandas as pd
 
     rows = np.load(file)
@@ -113,9 +114,9 @@ def place_file(path: str, file: str) -> float:
 
 
 def cold_start(ground: Ground) -> PartResult:
-    """Time the first answer of a fresh process: import, load, one row; and a first fit."""
+    """Time the first result of a fresh process: import, load, one row; and a first fit."""
     n = ground.sizes.cold
-    found: dict[str, list[float]] = {}
+    times: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         data = made_up.cloud(TRAFFIC, n, 10)
         path = Path(folder) / "model"
@@ -123,17 +124,17 @@ def cold_start(ground: Ground) -> PartResult:
         runs = min(COLD_RUNS, ground.sizes.repeats)
         for run in range(-1, runs):  # the first fills the cache of kernels and is not counted
             ground.tell((run + 1) / (runs + 1), "cold starts")
-            told = in_fresh_process("cold_answer", path=str(path))
-            told["import, load and first row"] = sum(told.values())
-            told |= in_fresh_process("cold_fit", n=min(n, 2000), columns=10)
+            result = in_fresh_process("cold_answer", path=str(path))
+            result["import, load and first row"] = sum(result.values())
+            result |= in_fresh_process("cold_fit", n=min(n, 2000), columns=10)
             if run >= 0:
-                for step, seconds in told.items():
-                    found.setdefault(step, []).append(seconds)
-    setting = {step: f"model of n = {n:,}, D = {TRAFFIC.D}" for step in found}
+                for step, seconds in result.items():
+                    times.setdefault(step, []).append(seconds)
+    setting = {step: f"model of n = {n:,}, D = {TRAFFIC.D}" for step in times}
     for step in ("first fit", "second fit"):
         setting[step] = f"all defaults, n = {min(n, 2000):,}, D = 10, with import if first"
     timings = [Timing(step, setting[step], *quartiles(np.array(seconds)), len(seconds))
-               for step, seconds in found.items()]  # fmt: skip
+               for step, seconds in times.items()]  # fmt: skip
     words = ["A fresh process each time, compiled kernels in their cache."]
     return PartResult("cold", "Cold start", words, [], timings, [])
 

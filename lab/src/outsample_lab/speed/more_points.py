@@ -1,4 +1,4 @@
-"""More training points, less error: a smooth map and a torn one, from a thousand points on."""
+"""Errors against the number of training points, on a smooth and a torn map."""
 
 import tempfile
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ FIT_SECONDS, FIT_MEGABYTES = 60.0, 2000.0
 
 
 def more_points(ground: Ground) -> PartResult:
-    """Fit nested subsets of two maps with all defaults, and place the same points each time."""
+    """Measure the errors of fits to nested subsets of two maps, on the same hidden points."""
     X, source = _points(ground)
     words = [
         f"Points: {source}. Both maps are made of all of them; {ground.sizes.held_out:,} random"
@@ -41,11 +41,11 @@ def more_points(ground: Ground) -> PartResult:
             Y, made_by = make(ground, X)
             words.append(f"The {name} map is {made_by}.")
             _keep(Path(folder), name, X, Y, ground.sizes.held_out)
-            found = _fits(ground, folder, name, at)
-            curves += _curves(ground.sizes.errors, name, found)
-            targets += _targets(ground, folder, name, found)
+            results = _fits(ground, folder, name, at)
+            curves += _curves(ground.sizes.errors, name, results)
+            targets += _targets(ground, folder, name, results)
             words.append(f"Chosen on the {name} map: " + "; ".join(
-                f"{n:,}: {told['chosen']}" for n, told in found.items()) + ".")  # fmt: skip
+                f"{n:,}: {each['chosen']}" for n, each in results.items()) + ".")  # fmt: skip
     return PartResult("errors", "More points, less error", words, targets, [], curves)
 
 
@@ -74,34 +74,34 @@ def _torn(ground: Ground, X: Array) -> tuple[Array, str]:
 
 def _keep(folder: Path, name: str, X: Array, Y: Array, held_out: int) -> None:
     order = np.random.default_rng(0).permutation(len(X))
-    new, known = order[:held_out], order[held_out:]
-    for part, values in zip("XYQT", (X[known], Y[known], X[new], Y[new]), strict=True):
+    new, training = order[:held_out], order[held_out:]
+    for part, values in zip("XYQT", (X[training], Y[training], X[new], Y[new]), strict=True):
         np.save(folder / f"{name}-{part}.npy", values)
 
 
 def _fits(ground: Ground, folder: str, name: str, at: int) -> dict[int, dict[str, Any]]:
-    sizes, found = ground.sizes.errors, {}
+    sizes, results = ground.sizes.errors, {}
     for step, n in enumerate(sizes):
         ground.tell(at / 2 + 0.1 + 0.4 * step / len(sizes), f"{name} map, {n:,} points")
-        found[n] = in_fresh_process("error_at", folder=folder, name=name, n=n, parameters={})
-    return found
+        results[n] = in_fresh_process("error_at", folder=folder, name=name, n=n, parameters={})
+    return results
 
 
-def _curves(sizes: Sequence[int], name: str, found: dict[int, dict[str, Any]]) -> list[Curve]:
+def _curves(sizes: Sequence[int], name: str, results: dict[int, dict[str, Any]]) -> list[Curve]:
     charts = {"error": ("Error against training points", "error over the size of the map"),
               "seconds": ("Time of a fit with all defaults", "seconds"),
               "peak": ("Memory of a fit with all defaults", "MB")}  # fmt: skip
     return [
         Curve(chart, "training points", y, f"{name} map", [float(n) for n in sizes],
-              [found[n][key] for n in sizes])
+              [results[n][key] for n in sizes])
         for key, (chart, y) in charts.items()
     ]  # fmt: skip
 
 
 def _targets(
-    ground: Ground, folder: str, name: str, found: dict[int, dict[str, Any]]
+    ground: Ground, folder: str, name: str, results: dict[int, dict[str, Any]]
 ) -> list[Target]:
-    errors = {n: told["error"] for n, told in found.items()}
+    errors = {n: result["error"] for n, result in results.items()}
     sizes = list(errors)
     shown = ", ".join(f"{n:,}: {errors[n]:.4g}" for n in sizes)
     words = f"{name} map: largest step of the error, n = {sizes[0]:,} to {sizes[-1]:,}"
@@ -121,12 +121,12 @@ def _targets(
     words = f"smooth map, {beyond:,} points: error over exact process of {n:,}"
     note = f"{errors[beyond]:.4g} and {exact['error']:.4g}"
     targets.append(Target(words, 1.03, errors[beyond] / exact["error"], note=note))
-    at = 32_000 if 32_000 in found else sizes[-1]
+    at = 32_000 if 32_000 in results else sizes[-1]
     start = f"smooth map, {at:,} points: fit with all defaults"
     return [
         *targets,
-        Target(f"{start}, time", FIT_SECONDS, found[at]["seconds"], unit="s"),
-        Target(f"{start}, memory", FIT_MEGABYTES, found[at]["peak"], unit="MB"),
+        Target(f"{start}, time", FIT_SECONDS, results[at]["seconds"], unit="s"),
+        Target(f"{start}, memory", FIT_MEGABYTES, results[at]["peak"], unit="MB"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""The detector over the neighbour search that it needs."""
+"""Time of the detector relative to the neighbour search that it needs."""
 
 from functools import partial
 
@@ -13,7 +13,7 @@ from outsample_lab.speed.stopwatch import Work, take_turns
 
 
 def novelty(ground: Ground) -> PartResult:
-    """Time fit and p-values over the same search without anything else."""
+    """Time fit and p-values against the same search alone."""
     sizes = ground.sizes
     data = made_up.cloud(TRAFFIC, sizes.novelty, sizes.batch)
     detector = NoveltyDetector(n_jobs=JOBS).fit(data.X)

@@ -1,4 +1,4 @@
-"""Methods that have a transform of their own, beside ours on the very map that they made."""
+"""Methods with their own transform, and ours on the maps that they made."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -20,7 +20,7 @@ Fitted = tuple[Array, Callable[[Array], Any]]  # A map, and how new rows come in
 
 
 class Rival(NamedTuple):
-    """A method with a transform of its own."""
+    """A method with its own transform."""
 
     module: str
     make: Callable[[Array], Fitted]
@@ -61,24 +61,24 @@ RIVALS: Mapping[str, Rival] = {
 
 
 def transforms(ground: Ground) -> PartResult:
-    """Time the transform of each, and ours with all defaults on its map."""
+    """Time the transform of each method, and ours with all defaults on its map."""
     sizes, targets, timings = ground.sizes, [], []
     words = [made_up.words(TRAFFIC), "Ours has all defaults and the map that the other made."]
     for at, (name, rival) in enumerate(RIVALS.items()):
         ground.tell(at / len(RIVALS), name)
         n = sizes.spectral if rival.spectral else sizes.peers
-        told = f"all defaults, n = {n:,}, {sizes.peer_rows:,} rows, against {name}"
+        title = f"all defaults, n = {n:,}, {sizes.peer_rows:,} rows, against {name}"
         reason = absent(rival.module)
         if reason:
             words.append(f"{name} was skipped: {reason}.")
             if rival.asked is not None:
-                targets.append(Target(told, rival.asked, skipped=reason))
+                targets.append(Target(title, rival.asked, skipped=reason))
             continue
-        found, lines, chosen = _beside(ground, name, rival, n)
+        seconds, lines, chosen = _beside(ground, name, rival, n)
         timings += lines
         words.append(f"On the map of {name} ours chose {chosen}.")
         if rival.asked is not None:
-            targets.append(found._replace(work=told))
+            targets.append(seconds._replace(work=title))
     return PartResult("transforms", "Beside other transforms", words, targets, timings, [])
 
 

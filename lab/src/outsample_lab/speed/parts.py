@@ -1,4 +1,4 @@
-"""The parts of the benchmark: what each is called, how long it takes, and how it is run."""
+"""The parts of the benchmark: name, duration and function."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -52,7 +52,7 @@ PARTS: tuple[Part, ...] = (
 
 
 def select(names: Sequence[str], quick: bool) -> list[Part]:
-    """Return the parts of these names, or beginnings of names; without any, all of the run."""
+    """Return the parts whose names are, or start with, those listed; all without a list."""
     listed = chosen_by_name("part", PARTS, names, lambda part: {part.name})
     return [part for part in listed if names or part.quick or not quick]
 
@@ -64,8 +64,8 @@ def run_parts(
     progress: Progress | None = None,
     on_part: Callable[[PartResult], None] | None = None,
 ) -> list[PartResult]:
-    """Run parts one after the other; one that fails is told of and does not end the others."""
-    teller, found = Teller(progress, {part.name: part.seconds for part in parts}), []
+    """Run the parts one after the other; a part that fails is reported and skipped."""
+    teller, results = Teller(progress, {part.name: part.seconds for part in parts}), []
     for part in parts:
         tell = partial(_tell, teller.part(part.name), part.name)
         tell(0.0, "begins")
@@ -75,11 +75,11 @@ def run_parts(
         except Exception as fault:  # half an hour of other parts is not lost
             words = " ".join(f"{type(fault).__name__}: {fault}".split())
             result = PartResult(part.name, part.title, [], [], [], [], skipped=f"failed, {words}")
-        found.append(result._replace(seconds=perf_counter() - begin))
+        results.append(result._replace(seconds=perf_counter() - begin))
         if on_part is not None:
-            on_part(found[-1])
+            on_part(results[-1])
     teller.finish()
-    return found
+    return results
 
 
 def _tell(tell: Progress, name: str, share: float, what: str) -> None:

@@ -1,4 +1,4 @@
-"""How much is measured: the sizes of a full run and of a short one, and what a part is given."""
+"""Sizes of a full run and of a quick run, and the arguments of a part."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -9,7 +9,7 @@ from outsample_lab.progress import Progress
 
 
 class Sizes(NamedTuple):
-    """Numbers of training points unless said."""
+    """Sizes of a run; numbers of training points unless stated otherwise."""
 
     repeats: int = 7  # Turns of a comparison, or as many as begin within `budget` seconds
     budget: float = 20.0
@@ -51,7 +51,7 @@ QUICK = Sizes(
 
 
 class Ground(NamedTuple):
-    """What a part works with."""
+    """Arguments of a part."""
 
     sizes: Sizes
     folder: Path | None  # Of data
@@ -59,7 +59,7 @@ class Ground(NamedTuple):
 
 
 def absent(*modules: str) -> str:
-    """Say which of these packages is not installed; nothing if all are."""
+    """Return which of these packages are not installed; empty if all are."""
     gone = [PACKAGES.get(module, module) for module in modules if find_spec(module) is None]
     return f"{', '.join(gone)} is not installed" if gone else ""
 

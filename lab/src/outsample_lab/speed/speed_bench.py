@@ -1,4 +1,4 @@
-"""What `outsample bench speed` does: measure, write the results, and draw them."""
+"""`outsample bench speed`: measure, write the results, and draw them."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -54,36 +54,36 @@ def run_speed(
     begin = perf_counter()
     with threadpool_limits(sizes.JOBS):
         size = sizes.QUICK if quick else sizes.FULL
-        found = parts.run_parts(chosen, size, folder, progress, on_part)
-    return SPEED.write(out_dir, empty._replace(seconds=perf_counter() - begin, parts=found))
+        results = parts.run_parts(chosen, size, folder, progress, on_part)
+    return SPEED.write(out_dir, empty._replace(seconds=perf_counter() - begin, parts=results))
 
 
 def _load() -> float:
-    """Return the mean number of running processes over the last minute; 0 where nobody counts."""
+    """Return the load average of the last minute; 0 if unknown."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
 
 
-def told_run(run: SpeedRun) -> dict[str, Any]:
-    """Return a run ready for JSON, with whether each figure was reached beside it."""
-    told: dict[str, Any] = plain(run, EXACT)
-    for part, result in zip(told["parts"], run.parts, strict=True):
+def run_record(run: SpeedRun) -> dict[str, Any]:
+    """Return a run as plain values for JSON, including which targets were reached."""
+    payload: dict[str, Any] = plain(run, EXACT)
+    for part, result in zip(payload["parts"], run.parts, strict=True):
         for target, record in zip(part["targets"], result.targets, strict=True):
             target["met"] = record.met
-    return told
+    return payload
 
 
-def restored_run(told: dict[str, Any]) -> SpeedRun:
-    """Return the run that `told_run` has told."""
+def restored_run(saved: dict[str, Any]) -> SpeedRun:
+    """Return the run of a record of `run_record`."""
     cut = [
         part | {"targets": [{key: target[key] for key in target if key != "met"}
                             for target in part["targets"]]}
-        for part in told["parts"]
+        for part in saved["parts"]
     ]  # fmt: skip
-    run: SpeedRun = restored(SpeedRun, told | {"parts": cut})
+    run: SpeedRun = restored(SpeedRun, saved | {"parts": cut})
     return run
 
 
 SPEED = Bench(
-    "speed", run_speed, told_run, restored_run, tables=summary_tables, picture=target_picture,
+    "speed", run_speed, run_record, restored_run, tables=summary_tables, picture=target_picture,
     page=speed_page,
 )  # fmt: skip

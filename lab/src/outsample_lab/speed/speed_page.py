@@ -18,7 +18,7 @@ UNITS = {"times": "", "MB": " MB", "s": " s", "ms": " ms"}
 
 
 def target_table(targets: Sequence[Target]) -> Table:
-    """Lay out figures to reach, what was found, and whether it is enough; misses are marked."""
+    """Return a table of targets and measured values; missed targets are highlighted."""
     missed = frozenset(
         at for at, target in enumerate(targets) if not target.met and not target.skipped
     )
@@ -37,38 +37,38 @@ def _cells(target: Target) -> list[str]:
 
 
 def part_report(part: PartResult) -> tuple[str, Table | None]:
-    """Return a title and a table for the terminal, or the reason why there is none."""
-    told = f"{part.title} ({part.name}, {part.seconds:.0f} s)"
+    """Return a title and a table for the terminal, or the reason for skipping it."""
+    title = f"{part.title} ({part.name}, {part.seconds:.0f} s)"
     notes = "\n".join(notes_of(part.targets))
     if part.targets:
-        return told, target_table(part.targets)._replace(caption=notes)
+        return title, target_table(part.targets)._replace(caption=notes)
     if part.skipped:
-        return f"{told}: {part.skipped}", None
+        return f"{title}: {part.skipped}", None
     if part.timings:
-        return told, _timing_table(part.timings)
-    return told, _curve_table(part.curves)
+        return title, _timing_table(part.timings)
+    return title, _curve_table(part.curves)
 
 
 def summary_tables(run: SpeedRun) -> list[tuple[str, Table]]:
-    """Return all figures to reach under one title."""
+    """Return all targets under one title."""
     targets = all_targets(run)
     return [("Figures to reach", target_table(targets))] if targets else []
 
 
 def all_targets(run: SpeedRun) -> list[Target]:
-    """Return the figures to reach of all parts."""
+    """Return the targets of all parts."""
     return [target for part in run.parts for target in part.targets]
 
 
 def notes_of(targets: Sequence[Target]) -> list[str]:
-    """Return what is to be said of figures, and why some are missing."""
+    """Return the notes of targets, and why some were not measured."""
     noted = [f"{each.work}: {each.note}." for each in targets if each.note]
     reasons = {each.skipped for each in targets if each.skipped}
     return [*noted, *(f"Skipped: {reason}." for reason in sorted(reasons))]
 
 
 def _duration(seconds: float) -> str:
-    """Write seconds in a unit that is read at a glance."""
+    """Return a duration in a suitable unit."""
     if math.isnan(seconds):
         return ""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
@@ -79,16 +79,16 @@ def _duration(seconds: float) -> str:
 
 def _timing_table(timings: Sequence[Timing]) -> Table:
     rows = [
-        [one.work, _duration(one.seconds), one.setting,
-         f"{_duration(one.low)}–{_duration(one.high)}" if one.repeats > 1 else "",
-         _duration(one.p99), str(one.repeats)]
-        for one in timings
+        [timing.work, _duration(timing.seconds), timing.setting,
+         f"{_duration(timing.low)}–{_duration(timing.high)}" if timing.repeats > 1 else "",
+         _duration(timing.p99), str(timing.repeats)]
+        for timing in timings
     ]  # fmt: skip
     return _without_empty(Table(TIMES, rows))
 
 
 def _without_empty(table: Table) -> Table:
-    """Leave out columns with nothing in them."""
+    """Return a table without empty columns."""
     kept = [at for at in range(len(table.header)) if any(row[at] for row in table.rows)]
     cut = [[row[at] for at in kept] for row in table.rows]
     return table._replace(header=[table.header[at] for at in kept], rows=cut)
@@ -106,12 +106,12 @@ def _curve_table(curves: Sequence[Curve]) -> Table:
 
 
 def target_picture(run: SpeedRun) -> Picture | None:
-    """Draw all figures to reach, if there are any and matplotlib to draw them."""
+    """Return a picture of all targets; None without targets or without matplotlib."""
     return target_picture_of(all_targets(run))
 
 
 def target_picture_of(targets: Sequence[Target]) -> Picture | None:
-    """Draw figures to reach, if there are any and matplotlib to draw them."""
+    """Return a picture of targets; None without targets or without matplotlib."""
     shown = [each for each in targets if not each.skipped and each.share > 0]
     if not shown or not can_draw():
         return None
@@ -119,13 +119,13 @@ def target_picture_of(targets: Sequence[Target]) -> Picture | None:
     picture = target_chart(
         [target.work for target in shown],
         [target.share for target in shown],
-        [f"{found} ({asked})" for _, asked, found, *_ in cells],
+        [f"{measured} ({asked})" for _, asked, measured, *_ in cells],
     )
     return Picture(picture, "What was found over what was asked, for all figures to reach")
 
 
 def _charts(part: PartResult) -> list[Picture]:
-    """Draw the curves of a part, those of one title together."""
+    """Return charts of the curves of a part, one per title."""
     titles = dict.fromkeys(curve.chart for curve in part.curves)
     pictures = []
     for title in titles if can_draw() else ():
@@ -154,7 +154,7 @@ def _section(part: PartResult) -> Section:
 
 
 def load_words(run: SpeedRun | ServiceRun) -> str:
-    """Say how busy the machine was when the run began."""
+    """Return a sentence on the load of the machine when the run began."""
     if not run.busy:
         return f"The machine was idle when it began: load {run.load:.2f} on {run.cores} cores."
     return (
@@ -164,7 +164,7 @@ def load_words(run: SpeedRun | ServiceRun) -> str:
 
 
 def speed_page(run: SpeedRun, picture: Picture | None) -> str:
-    """Put the figures to reach, the picture and a section for each part together."""
+    """Return the page: the targets, the picture and one section per part."""
     targets = all_targets(run)
     met, skipped = sum(each.met for each in targets), sum(bool(each.skipped) for each in targets)
     made = ", ".join(f"{name} {version}" for name, version in run.versions.items())
@@ -180,7 +180,7 @@ def speed_page(run: SpeedRun, picture: Picture | None) -> str:
             *map(_section, run.parts),
         ],
         lead="Placing a point should cost hardly more than finding its neighbours, at any number"
-        " of training points: this library beside bare searches and beside other libraries.",
+        " of training points: this library, bare searches and other libraries.",
         facts=facts,
         hero=picture,
         footer=f"Made by outsample bench speed on this computer, {run.seconds / 60:.0f} minutes."

@@ -1,4 +1,4 @@
-"""What was measured: a figure to reach, a time, a curve, a part, a whole run."""
+"""Results of the benchmark: targets, times, curves, parts, a run."""
 
 import math
 from typing import NamedTuple
@@ -7,7 +7,7 @@ MISSING = math.nan
 
 
 class Target(NamedTuple):
-    """A figure to reach, and what was found; or why nothing was."""
+    """A target and its measured value, or the reason for skipping it."""
 
     work: str
     asked: float
@@ -21,19 +21,19 @@ class Target(NamedTuple):
 
     @property
     def met(self) -> bool:
-        """Whether the figure was reached; what was not measured was not."""
+        """True if the target was measured and reached."""
         return bool(self.share <= 1.0)
 
     @property
     def share(self) -> float:
-        """What was found over what was asked, so that up to 1 is reached."""
+        """Measured value over target; up to 1 the target is reached."""
         if not self.at_least:
             return self.found / self.asked
         return self.asked / self.found if self.found else math.inf
 
 
 class Timing(NamedTuple):
-    """The time of one work: median and quartiles of the repeats, in seconds."""
+    """The time of one task: median and quartiles of the repeats, in seconds."""
 
     work: str
     setting: str  # Sizes, for people
@@ -45,7 +45,7 @@ class Timing(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """Figures against a size."""
+    """Measured values against a size."""
 
     chart: str  # The curves of one chart have one title
     x: str
@@ -71,7 +71,7 @@ class PartResult(NamedTuple):
 
 
 class SpeedRun(NamedTuple):
-    """All that the file of results holds, and the page shows."""
+    """The contents of the results file."""
 
     protocol: str  # How it was measured, for people
     quick: bool
@@ -83,7 +83,7 @@ class SpeedRun(NamedTuple):
 
     @property
     def busy(self) -> bool:
-        """Whether others were at work on the machine when it began."""
+        """True if other processes were running when the run began."""
         return self.load > BUSY
 
 

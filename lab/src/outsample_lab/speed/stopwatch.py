@@ -1,4 +1,4 @@
-"""Times that can be compared: works take turns, and ratios are taken turn by turn."""
+"""Comparable timings: tasks take turns, and ratios are computed turn by turn."""
 
 from collections.abc import Callable, Mapping
 from time import perf_counter
@@ -14,22 +14,22 @@ Work = Callable[[], Any]
 
 
 class Times(NamedTuple):
-    """Seconds of works that took turns, one array a work; places in them are turns."""
+    """Seconds of tasks that took turns: one array per task, one entry per turn."""
 
     setting: str
     seconds: dict[str, Array]
 
     def median(self, work: str) -> float:
-        """Return the median of a work."""
+        """Return the median of a task."""
         return float(np.median(self.seconds[work]))
 
     def timings(self) -> list[Timing]:
-        """Return a record for each work."""
-        return [Timing(work, self.setting, *quartiles(found), len(found))
-                for work, found in self.seconds.items()]  # fmt: skip
+        """Return one record per task."""
+        return [Timing(work, self.setting, *quartiles(seconds), len(seconds))
+                for work, seconds in self.seconds.items()]  # fmt: skip
 
     def target(self, words: str, asked: float, work: str, over: str, note: str = "") -> Target:
-        """Return a figure to reach: the time of one work over that of another, turn by turn."""
+        """Return a target for the time of one task over that of another, turn by turn."""
         ratios = self.seconds[work] / self.seconds[over]
         middle, low, high = quartiles(ratios)
         if len(ratios) == 1:  # no spread
@@ -40,25 +40,25 @@ class Times(NamedTuple):
 def take_turns(
     setting: str, works: Mapping[str, Work], repeats: int, budget: float, *, warm_up: bool = True
 ) -> Times:
-    """Time works in turns, after one turn that is not counted: kernels, caches, lazy indices.
+    """Time tasks in turns, after one turn that is not counted (compilation, caches).
 
     There are ``repeats`` turns, or as many as begin within ``budget`` seconds, but one at least.
     """
     if warm_up:
         for work in works.values():
             work()
-    found: dict[str, list[float]] = {name: [] for name in works}
+    seconds: dict[str, list[float]] = {name: [] for name in works}
     begin = perf_counter()
     for turn in range(repeats):
         if turn and perf_counter() - begin > budget:
             break
         for name, work in works.items():
-            found[name].append(seconds_of(work))
-    return Times(setting, {name: np.array(times) for name, times in found.items()})
+            seconds[name].append(seconds_of(work))
+    return Times(setting, {name: np.array(times) for name, times in seconds.items()})
 
 
 def seconds_of(work: Work) -> float:
-    """Return the seconds that a work takes."""
+    """Return the seconds of one call."""
     begin = perf_counter()
     work()
     return perf_counter() - begin
@@ -77,18 +77,18 @@ def quartiles(values: Array) -> tuple[float, float, float]:
 def row_times(
     works: Mapping[str, Callable[[Array], Any]], Q: Array, setting: str
 ) -> tuple[Times, list[Timing]]:
-    """Time single rows, works in turns row by row: the median and the 99th per cent of each."""
+    """Time single rows, tasks in turns: median and 99th percentile of each."""
     for work in works.values():
         for at in range(min(20, len(Q))):
             work(Q[at : at + 1])
-    found: dict[str, list[float]] = {name: [] for name in works}
+    times_by_work: dict[str, list[float]] = {name: [] for name in works}
     for at in range(len(Q)):
         row = Q[at : at + 1]
         for name, work in works.items():
             begin = perf_counter()
             work(row)
-            found[name].append(perf_counter() - begin)
-    times = Times(setting, {name: np.array(seconds) for name, seconds in found.items()})
-    lines = [one._replace(p99=float(np.quantile(times.seconds[one.work], 0.99)))
-             for one in times.timings()]  # fmt: skip
+            times_by_work[name].append(perf_counter() - begin)
+    times = Times(setting, {name: np.array(seconds) for name, seconds in times_by_work.items()})
+    lines = [timing._replace(p99=float(np.quantile(times.seconds[timing.work], 0.99)))
+             for timing in times.timings()]  # fmt: skip
     return times, lines

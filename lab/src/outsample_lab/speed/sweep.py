@@ -1,4 +1,4 @@
-"""From a thousand training points to a million: batches, single rows, fits, memory."""
+"""Sweep from a thousand to a million training points: batches, single rows, fits, memory."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from outsample_lab.power_law import late_slope
 from outsample_lab.speed import made_up
-from outsample_lab.speed.approximate_search import refusal
+from outsample_lab.speed.approximate_search import why_unavailable
 from outsample_lab.speed.errands import in_fresh_process
 from outsample_lab.speed.exact_search import (
     BASIS,
@@ -30,25 +30,25 @@ from outsample_lab.speed.stopwatch import Times, Work, row_times, take_turns
 
 OURS = "distance"
 PRODUCT_WORK = 2e11  # Multiplications of a batch by brute force: beyond, the batch is cut
-SLOW = 4.0  # A search that takes so many times the fastest one is not timed in full
+MAX_SLOWDOWN = 4.0  # Searches slower than this times the fastest are not timed in full
 TRIAL = 200  # Rows that find out which are slow
 
 
 def over_sizes(ground: Ground) -> PartResult:
-    """Time searches, regressors and ours at every number of training points."""
+    """Time searches, regressors and our methods at every number of training points."""
     timings: list[Timing] = []
     curves: list[Curve] = []
     words = [
         *(made_up.words(shape) for shape in (TRAFFIC, IMAGES)),
-        f"Searches are of {K} neighbours. A search that took more than {SLOW:g} times the fastest"
+        f"Searches are of {K} neighbours. A search of more than {MAX_SLOWDOWN:g} times the fastest"
         f" one for {TRIAL} rows was not timed further. faiss works in single precision. Single"
         " rows are timed on one thread.",
     ]
-    reason = refusal()
+    reason = why_unavailable()
     words += [f"Approximate search was skipped: {reason}."] if reason else []
     sweep = ground.sizes.sweep
     for at, shape in enumerate((TRAFFIC, IMAGES)):
-        found: dict[str, dict[int, float]] = {}
+        seconds: dict[str, dict[int, float]] = {}
         for step, n in enumerate(sweep):
             ground.tell((at + step / len(sweep)) / 2, f"n = {n:,}, D = {shape.D}")
             rows = _rows(ground, shape, n)
@@ -58,34 +58,34 @@ def over_sizes(ground: Ground) -> PartResult:
             for times, n_rows in _batches(ground, shape, data, searches, not reason):
                 timings += times.timings()
                 for work in times.seconds:
-                    found.setdefault(work, {})[n] = times.median(work) / n_rows
+                    seconds.setdefault(work, {})[n] = times.median(work) / n_rows
             timings += _fits(ground, shape, data)
             timings += _single_rows(ground, shape, data, list(searches))
-        curves += _curves(f"Time of a row in a batch, D = {shape.D}", found)
-        curves.append(_over_fastest(f"D = {shape.D}", found))
+        curves += _curves(f"Time of a row in a batch, D = {shape.D}", seconds)
+        curves.append(_over_fastest(f"D = {shape.D}", seconds))
     return PartResult("sizes", "From small to large", words, [], timings, curves)
 
 
 def _rows(ground: Ground, shape: Shape, n: int) -> int:
-    """Return the rows of a batch: fewer where brute force would take minutes."""
+    """Return the number of rows of a batch, smaller where brute force would take minutes."""
     return min(ground.sizes.batch, max(TRIAL, int(PRODUCT_WORK / (n * shape.D))))
 
 
 def _quick_searches(data: Cloud) -> tuple[dict[str, Callable[[Any], Any]], list[str]]:
-    """Return the searches that are worth timing, and words about the others."""
+    """Return the searches that are fast enough to time, and a note on the others."""
     searches = bare_searches(data)
     works = {name: partial(search, data.Q[:TRIAL]) for name, search in searches.items()}
     trial = take_turns("", works, 1, 0.0)
     over = {name: trial.median(name) / min(map(trial.median, works)) for name in works}
     slow = [f"{name} took {ratio:.0f} times the fastest search."
-            for name, ratio in over.items() if ratio > SLOW]  # fmt: skip
-    return {name: searches[name] for name in works if over[name] <= SLOW}, slow
+            for name, ratio in over.items() if ratio > MAX_SLOWDOWN]  # fmt: skip
+    return {name: searches[name] for name in works if over[name] <= MAX_SLOWDOWN}, slow
 
 
 def _batches(
     ground: Ground, shape: Shape, data: Cloud, searches: Mapping[str, Any], near: bool
 ) -> list[tuple[Times, int]]:
-    """Time a batch by all; radial basis functions on fewer rows, for they take long."""
+    """Time a batch by all methods; radial basis functions, which are slow, on fewer rows."""
     sizes, n, rows = ground.sizes, len(data.X), len(data.Q)
     regressor = KNeighborsRegressor(K, weights="distance", n_jobs=JOBS).fit(data.X, data.Y)
     works: dict[str, Work] = {name: partial(search, data.Q) for name, search in searches.items()}
@@ -95,11 +95,11 @@ def _batches(
         approximate = fitted(OURS, data, index="approximate")
         works[f"{OURS}, approximate"] = partial(approximate.transform, data.Q)
     times = take_turns(setting(shape, n, rows), works, sizes.repeats, sizes.budget)
-    few = min(rows, 1000 if n <= 50_000 else TRIAL)
+    n_rows = min(rows, 1000 if n <= 50_000 else TRIAL)
     basis = RBFInterpolator(data.X, data.Y, neighbors=WIDE, kernel="linear")
-    work = {BASIS: partial(basis, data.Q[:few])}
-    slower = take_turns(setting(shape, n, few), work, 3, sizes.budget / 4, warm_up=False)
-    return [(times, rows), (slower, few)]
+    work = {BASIS: partial(basis, data.Q[:n_rows])}
+    slower = take_turns(setting(shape, n, n_rows), work, 3, sizes.budget / 4, warm_up=False)
+    return [(times, rows), (slower, n_rows)]
 
 
 def _fits(ground: Ground, shape: Shape, data: Cloud) -> list[Timing]:
@@ -120,14 +120,14 @@ def _single_rows(
     regressor = KNeighborsRegressor(K, weights="distance").fit(data.X, data.Y)
     works |= {REGRESSOR: regressor.predict, OURS: fitted(OURS, data, n_jobs=1).transform}
     n, most = len(data.X), ground.sizes.single_rows
-    few = min(most, max(20, most * 50_000 // n))
+    n_rows = min(most, max(20, most * 50_000 // n))
     where = f"n = {n:,}, D = {shape.D}, d = {shape.d}, single rows"
-    return row_times(works, data.Q[:few], where)[1]
+    return row_times(works, data.Q[:n_rows], where)[1]
 
 
-def _curves(chart: str, found: dict[str, dict[int, float]]) -> list[Curve]:
+def _curves(chart: str, seconds_by_work: dict[str, dict[int, float]]) -> list[Curve]:
     curves = []
-    for name, times in found.items():
+    for name, times in seconds_by_work.items():
         sizes, seconds = list(times), [1e6 * each for each in times.values()]
         exponent = late_slope(sizes, seconds) if len(sizes) > 1 else np.nan
         curve = Curve(chart, "training points", "microseconds a row", name,
@@ -136,17 +136,17 @@ def _curves(chart: str, found: dict[str, dict[int, float]]) -> list[Curve]:
     return curves
 
 
-def _over_fastest(name: str, found: dict[str, dict[int, float]]) -> Curve:
+def _over_fastest(name: str, seconds: dict[str, dict[int, float]]) -> Curve:
     """Return our time over that of the fastest bare search, at every size."""
-    searches = [times for work, times in found.items() if work in SEARCHES]
-    least = {n: min(times[n] for times in searches if n in times) for n in found[OURS]}
-    ratios = [found[OURS][n] / least[n] for n in least]
+    searches = [times for work, times in seconds.items() if work in SEARCHES]
+    least = {n: min(times[n] for times in searches if n in times) for n in seconds[OURS]}
+    ratios = [seconds[OURS][n] / least[n] for n in least]
     chart, y = f"{OURS} over the fastest bare search", "ratio"
     return Curve(chart, "training points", y, name, [float(n) for n in least], ratios)
 
 
 def one_row(ground: Ground) -> PartResult:
-    """Time single rows: the median is a figure to reach."""
+    """Time single rows; the median has a target."""
     sizes = ground.sizes
     data = made_up.cloud(TRAFFIC, sizes.single, sizes.single_rows)
     regressor = KNeighborsRegressor(K, weights="distance").fit(data.X, data.Y)
@@ -167,7 +167,7 @@ def one_row(ground: Ground) -> PartResult:
 
 
 def peak_memory(ground: Ground) -> PartResult:
-    """Fit and place a batch in a fresh process: what it needs beyond its imports and its data."""
+    """Measure the memory of fitting and placing in a fresh process, without imports and data."""
     curves = []
     for shape in (TRAFFIC, IMAGES):
         for who in (OURS, REGRESSOR):
@@ -175,9 +175,11 @@ def peak_memory(ground: Ground) -> PartResult:
             for n in ground.sizes.sweep:
                 ground.tell(0.0, f"memory of {who}, n = {n:,}, D = {shape.D}")
                 rows = _rows(ground, shape, n)
-                told = in_fresh_process("fit_and_place", who=who, shape=list(shape), n=n, rows=rows)
+                result = in_fresh_process(
+                    "fit_and_place", who=who, shape=list(shape), n=n, rows=rows
+                )
                 sizes.append(float(n))
-                peaks.append(told["peak"])
+                peaks.append(result["peak"])
             chart = f"Peak memory of fit and a batch, D = {shape.D}"
             curves.append(Curve(chart, "training points", "MB over the points", who, sizes, peaks))
     words = [

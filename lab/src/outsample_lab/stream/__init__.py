@@ -1,1 +1,1 @@
-"""Traffic that keeps arriving: who learns from it, and who raises the right alarms."""
+"""Benchmark of streams: learners on days of network traffic, their alarms."""

@@ -1,4 +1,4 @@
-"""Minutes of traffic in the order in which they arrived, and the attacks that all can see."""
+"""Minutes of traffic in the order of arrival, and the loud attacks among them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +19,7 @@ FLOODED_FROM = "1998-07-23"
 
 
 class Arrivals(NamedTuple):
-    """Minutes with traffic, in order: what a learner sees, and what is known afterwards."""
+    """Minutes with traffic, in order, with their labels."""
 
     traffic: Traffic
     X: Array  # log(1 + x) of the counts, standardised by the first day, shape (q, 14)
@@ -27,11 +27,11 @@ class Arrivals(NamedTuple):
 
     @property
     def first(self) -> NDArray[np.bool_]:
-        """Tell which minutes are of the first day, shape (q,)."""
+        """Mask (q,) of the minutes of the first day."""
         return self.traffic.days == self.days[0]
 
     def batches(self, day: str, size: int) -> Iterator[NDArray[np.int64]]:
-        """Yield the rows of a day, so many at a time."""
+        """Yield the rows of a day in batches."""
         rows = np.flatnonzero(self.traffic.days == day)
         for at in range(0, len(rows), size):
             yield rows[at : at + size]
@@ -45,7 +45,7 @@ class Episode(NamedTuple):
 
 
 def arrivals(folder: Path | None, most_days: int | None = None) -> Arrivals:
-    """Read recorded days, all or the first ones, or simulate three where there are none.
+    """Return recorded days, all or the first ones; without recordings, three simulated days.
 
     >>> found = arrivals(None)
     >>> found.days, found.X.shape
@@ -68,10 +68,10 @@ def episodes(traffic: Traffic) -> list[Episode]:
     ...  for traffic in [simulate_traffic("simulated-2")] for one in episodes(traffic)]
     [(1, 171), (1, 409), (1, 488)]
     """
-    found: list[Episode] = []
+    runs: list[Episode] = []
     loud: Any = loud_by_any_attack(traffic.n_attack)
     for day in dict.fromkeys(traffic.days.tolist()):
         rows = np.flatnonzero(loud & (traffic.days == day))
         cuts = np.flatnonzero(np.diff(traffic.minutes[rows]) > EPISODE_GAP) + 1
-        found += [Episode(day, part) for part in np.split(rows, cuts) if len(part)]
-    return found
+        runs += [Episode(day, part) for part in np.split(rows, cuts) if len(part)]
+    return runs

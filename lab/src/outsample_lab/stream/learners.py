@@ -1,4 +1,4 @@
-"""Who watches the traffic: each sees a batch, says how strange its rows are, then may learn.
+"""Learners: each scores a batch, then may learn from it.
 
 A learner has ``start(X)`` for the first day, ``arrive(X)`` for a batch of later rows, which returns
 p-values and scores given before anything was learned from them, and ``night()`` between days.
@@ -19,27 +19,27 @@ WINDOW = 5000
 
 
 class Judged(NamedTuple):
-    """A batch: p-values and scores (q,), higher = stranger."""
+    """P-values and scores (q,) of a batch; a higher score is more unusual."""
 
     p_values: Array
     scores: Array
 
 
 class Learner(Protocol):
-    """What the replay asks of a learner."""
+    """Interface of a learner."""
 
     def start(self, X: Array) -> None:
-        """Learn the first day."""
+        """Fit to the first day."""
 
     def arrive(self, X: Array) -> Judged:
-        """Judge a batch, then learn from it, if that is its way."""
+        """Score a batch, then learn from it if the learner does."""
 
     def night(self) -> bool:
-        """Do what is done between two days; tell whether an alarm of drift was raised that day."""
+        """Finish a day; return True if drift was reported on that day."""
 
 
 class Entry(NamedTuple):
-    """A line of the table before it is measured."""
+    """A method to measure: its name, family and constructor."""
 
     name: str
     family: str  # `OURS` or `PEER`
@@ -53,13 +53,13 @@ def conformal(scores: Array, calibration: Array) -> Array:
     >>> conformal(np.array([5.0, 2.0]), np.array([3.0, 1.0, 2.0])).tolist()
     [0.25, 0.75]
     """
-    known = np.sort(calibration)
-    above = len(known) - np.searchsorted(known, scores, side="left")
-    return np.asarray((1 + above) / (1 + len(known)))
+    sorted_scores = np.sort(calibration)
+    above = len(sorted_scores) - np.searchsorted(sorted_scores, scores, side="left")
+    return np.asarray((1 + above) / (1 + len(sorted_scores)))
 
 
 class Streaming:
-    """Ours: place, then learn, batch after batch."""
+    """Our stream: place, then learn, batch by batch."""
 
     def start(self, X: Array) -> None:
         """Map the first day by principal components, and wrap detector and map."""
@@ -69,12 +69,12 @@ class Streaming:
         self.alarms = self._alarms()
 
     def arrive(self, X: Array) -> Judged:
-        """Return what was said before learning."""
+        """Score a batch, then learn from it."""
         placed = self.stream.learn(X).placement
         return Judged(placed.p_value, placed.abnormality)
 
     def night(self) -> bool:
-        """Tell whether an alarm came since last night."""
+        """Return True if drift was reported since last night."""
         before, self.alarms = self.alarms, self._alarms()
         return self.alarms != before
 
@@ -84,24 +84,24 @@ class Streaming:
 
 
 class Fixed:
-    """Ours without learning: the detector of the first day, for ever."""
+    """Our detector of the first day, without learning."""
 
     def start(self, X: Array) -> None:
-        """Learn the first day."""
+        """Fit to the first day."""
         self.detector: Any = fitted_detector(X)
 
     def arrive(self, X: Array) -> Judged:
-        """Judge."""
+        """Score a batch."""
         scores = self.detector.abnormality(X)
         return Judged(conformal(scores, self.detector.scores_), scores)
 
     def night(self) -> bool:
-        """Nothing is done at night."""
+        """Return False: nothing happens at night."""
         return False
 
 
 class Nightly:
-    """A detector fitted anew each night to the rows of the last five days.
+    """A detector that is refitted each night to the rows of the last five days.
 
     ``learn`` takes rows and returns how new ones are scored and the scores of the rows themselves.
     """
@@ -110,27 +110,27 @@ class Nightly:
         self.learn = learn
 
     def start(self, X: Array) -> None:
-        """Learn the first day."""
+        """Fit to the first day."""
         self.seen = X
         self.night()
 
     def arrive(self, X: Array) -> Judged:
-        """Judge by what was learned last night."""
+        """Score a batch by the last fit."""
         self.seen = np.vstack([self.seen, X])[-WINDOW:]
         scores = self.score(X)
         return Judged(conformal(scores, self.known), scores)
 
     def night(self) -> bool:
-        """Fit anew."""
+        """Refit."""
         self.score, self.known = self.learn(self.seen)
         return False
 
 
 class HalfSpaceTrees:
-    """River's trees for streams, which learn every row; scores of the last five days calibrate."""
+    """River's trees, which learn every row; calibrated by the scores of the last five days."""
 
     def start(self, X: Array) -> None:
-        """Learn the first day; columns come between 0 and 1 by its range, as the trees ask."""
+        """Fit to the first day; columns are scaled to [0, 1] by its range."""
         from river.anomaly import HalfSpaceTrees as Trees
 
         self.low, self.high = X.min(axis=0), X.max(axis=0)
@@ -138,14 +138,14 @@ class HalfSpaceTrees:
         self.known = self._learned(X)
 
     def arrive(self, X: Array) -> Judged:
-        """Judge each row before it is learned."""
+        """Score each row before it is learned."""
         scores = self._learned(X)
         p_values = conformal(scores, self.known)
         self.known = np.append(self.known, scores)[-WINDOW:]
         return Judged(p_values, scores)
 
     def night(self) -> bool:
-        """Nothing is done at night."""
+        """Return False: nothing happens at night."""
         return False
 
     def _learned(self, X: Array) -> Array:
@@ -159,7 +159,7 @@ class HalfSpaceTrees:
 
 
 def fitted_detector(X: Array) -> Any:
-    """Return a detector with a map, by two principal components of the points."""
+    """Return a detector with a map of two principal components."""
     from sklearn.decomposition import PCA
 
     from outsample import NoveltyDetector, PCAExtension
@@ -169,7 +169,7 @@ def fitted_detector(X: Array) -> Any:
 
 
 def by_detector(X: Array) -> tuple[Callable[[Array], Array], Array]:
-    """Learn by `NoveltyDetector()`."""
+    """Fit `NoveltyDetector()`."""
     from outsample import NoveltyDetector
 
     detector: Any = NoveltyDetector().fit(X)
@@ -177,7 +177,7 @@ def by_detector(X: Array) -> tuple[Callable[[Array], Array], Array]:
 
 
 def by_factor(X: Array) -> tuple[Callable[[Array], Array], Array]:
-    """Learn by scikit-learn's LocalOutlierFactor."""
+    """Fit scikit-learn's LocalOutlierFactor."""
     from sklearn.neighbors import LocalOutlierFactor
 
     factor: Any = LocalOutlierFactor(novelty=True).fit(X)
@@ -185,7 +185,7 @@ def by_factor(X: Array) -> tuple[Callable[[Array], Array], Array]:
 
 
 def by_forest(X: Array) -> tuple[Callable[[Array], Array], Array]:
-    """Learn by scikit-learn's IsolationForest."""
+    """Fit scikit-learn's IsolationForest."""
     from sklearn.ensemble import IsolationForest
 
     forest: Any = IsolationForest(random_state=0).fit(X)
@@ -193,8 +193,8 @@ def by_forest(X: Array) -> tuple[Callable[[Array], Array], Array]:
 
 
 def learners() -> tuple[list[Entry], list[str]]:
-    """Return the lines of the table, ours first, and sentences about those that cannot run."""
-    nightly = "fitted anew each night to the last 5000 minutes; its scores of these calibrate"
+    """Return the learners, ours first, and notes on those that cannot run."""
+    nightly = "refitted each night to the last 5000 minutes, and calibrated by their scores"
     entries = [
         Entry(METHOD, OURS, Streaming, "window=5000, else defaults; learns after each batch"),
         Entry("no learning", OURS, Fixed, "NoveltyDetector() of the first day"),

@@ -1,4 +1,4 @@
-"""The paper's example as it happens: a service, its page, and a day of traffic fed into it.
+"""A live demonstration: a service, its page, and a day of traffic sent to it.
 
 ``make live`` runs this module.
 """
@@ -29,7 +29,7 @@ STARTED_WITHIN = 60.0
 
 
 def make_model(path: Path, folder: Path | None) -> None:
-    """Learn one day of traffic: its diffusion map, and what is normal."""
+    """Fit a detector to the diffusion map of one day of traffic."""
     import pandas
 
     X = pandas.DataFrame(
@@ -54,7 +54,7 @@ def await_service(client: Client, process: "subprocess.Popen[bytes]") -> None:
 
 
 def main() -> None:
-    """Start all parts, tell where to look, and go on until interrupted."""
+    """Start all parts, print the address, and run until interrupted."""
     out, folder = Path("build/live"), data_folder()
     out.mkdir(parents=True, exist_ok=True)
     model = out / "model.outsample"
@@ -65,8 +65,8 @@ def main() -> None:
         path.unlink()
     token = os.environ.setdefault("OUTSAMPLE_TOKEN", os.urandom(16).hex())
     url = f"http://127.0.0.1:{PORT}"
-    given = [str(model), "--port", str(PORT), "--learned", str(learned)]
-    command = [sys.executable, "-c", RUN, "serve", *given]
+    arguments = [str(model), "--port", str(PORT), "--learned", str(learned)]
+    command = [sys.executable, "-c", RUN, "serve", *arguments]
     with open(out / "service.log", "wb") as log:
         service = subprocess.Popen(command, stderr=log)
     try:

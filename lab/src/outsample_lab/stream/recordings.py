@@ -13,26 +13,26 @@ SIMULATED = {TRAINING_DAY: "simulated-2", REPLAYED_DAY: "simulated-3"}
 
 
 def traffic_day(folder: Path | None, day: str) -> Traffic:
-    """Minutes with traffic of a day; where there are no recordings, of one made up instead."""
+    """Return the minutes with traffic of a day, simulated if there is no recording."""
     traffic = simulate_traffic() if folder is None else load_traffic(folder)
     if traffic.simulated:
         day = SIMULATED.get(day, day)
-    found = traffic.day(day)
-    return found.rows(found.X[:, 0] > 0)
+    minutes = traffic.day(day)
+    return minutes.rows(minutes.X[:, 0] > 0)
 
 
 def replayed_traffic(data: str | None, day: str) -> Recording:
-    """Return a day of traffic from the usual folder of data; the entry point of `replay --day`."""
+    """Return a day of traffic from the data folder; the entry point of `replay --day`."""
     return traffic_recording(data_folder(data), day)
 
 
 def traffic_recording(folder: Path | None, day: str) -> Recording:
-    """Return a day of traffic as log(1 + x) of its counts, a row a minute.
+    """Return a day of traffic as log(1 + x) of its counts, one row per minute.
 
     >>> recording = traffic_recording(None, "1998-07-22")
     >>> recording.X.shape, float(recording.seconds[-1])
     ((1320, 14), 79140.0)
     """
-    found = traffic_day(folder, day)
-    seconds = 60.0 * (found.minutes - found.minutes[0])
-    return Recording(list(FEATURES), log_features(found.X), seconds)
+    minutes = traffic_day(folder, day)
+    seconds = 60.0 * (minutes.minutes - minutes.minutes[0])
+    return Recording(list(FEATURES), log_features(minutes.X), seconds)

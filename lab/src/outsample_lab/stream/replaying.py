@@ -1,4 +1,4 @@
-"""Days of traffic shown to a learner in their order, and how it did."""
+"""Replay days of traffic to a learner, and measure its alarms."""
 
 import math
 from collections.abc import Callable
@@ -19,7 +19,7 @@ BATCH = 15
 
 
 def replayed(entry: Entry, arriving: Arrivals, on_day: Callable[[str], None]) -> LearnerRow:
-    """Show a learner the first day, then every other one; judge it by what it said at the time."""
+    """Replay all days to a learner; return its results from the scores at the time."""
     begin = perf_counter()
     learner = entry.build()
     learner.start(arriving.X[arriving.first])
@@ -31,8 +31,8 @@ def replayed(entry: Entry, arriving: Arrivals, on_day: Callable[[str], None]) ->
             p_values[rows], scores[rows] = judged.p_values, judged.scores
         drifted |= {day} if learner.night() else set()
         on_day(day)
-    found = episodes(arriving.traffic)
-    days = [_day(day, arriving, p_values, found, day in drifted) for day in arriving.days[1:]]
+    attacks = episodes(arriving.traffic)
+    days = [_day(day, arriving, p_values, attacks, day in drifted) for day in arriving.days[1:]]
     row = LearnerRow(entry.name, entry.family, entry.note, days, 0.0, 0.0, perf_counter() - begin)
     shown = summed_up(arriving)
     strange, scores = _strangeness(p_values[shown], scores[shown]), scores[shown]
@@ -48,14 +48,14 @@ def replayed(entry: Entry, arriving: Arrivals, on_day: Callable[[str], None]) ->
 
 
 def summed_up(arriving: Arrivals) -> NDArray[np.bool_]:
-    """Tell which minutes are ranked: of the days that arrive, before one attack covers all."""
+    """Return a mask of the ranked minutes: after the first day, before the permanent attack."""
     days = arriving.traffic.days
-    found: NDArray[np.bool_] = ~arriving.first & ~((days >= FLOODED_FROM) & (days < "1999"))
-    return found
+    counted: NDArray[np.bool_] = ~arriving.first & ~((days >= FLOODED_FROM) & (days < "1999"))
+    return counted
 
 
 def chance(arriving: Arrivals) -> Chance:
-    """Return what a ranking that knows nothing gets: the shares of what is to be found."""
+    """Return the average precision of a random ranking: the shares of attacks."""
     traffic = arriving.traffic.rows(summed_up(arriving))
     attack, loud = traffic.is_attack, loud_by_any_attack(traffic.n_attack)
     by_day = daily(lambda wanted, _: float(wanted.mean()), traffic.days, attack, attack)
@@ -68,13 +68,13 @@ def daily(
     wanted: NDArray[np.bool_],
     strange: Any,
 ) -> float:
-    """Mean of a measure over the days that have something to find; NaN if none has."""
-    found = [measure(wanted[days == day], strange[days == day]) for day in np.unique(days[wanted])]
-    return float(np.mean(found)) if found else math.nan
+    """Return the mean of a measure over the days with attacks; NaN without any."""
+    values = [measure(wanted[days == day], strange[days == day]) for day in np.unique(days[wanted])]
+    return float(np.mean(values)) if values else math.nan
 
 
 def average_precision(wanted: NDArray[np.bool_], strange: Array) -> float:
-    """Average precision of a ranking; NaN where there is nothing to find."""
+    """Return the average precision of a ranking; NaN without positives."""
     from sklearn.metrics import average_precision_score
 
     return float(average_precision_score(wanted, strange)) if wanted.any() else math.nan
@@ -88,16 +88,17 @@ def _strangeness(p_values: Array, scores: Array) -> Array:
 
 
 def _day(
-    day: str, arriving: Arrivals, p_values: Array, found: list[Episode], drifted: bool
+    day: str, arriving: Arrivals, p_values: Array, attacks: list[Episode], drifted: bool
 ) -> DayResult:
     traffic = arriving.traffic
     normal = (traffic.days == day) & ~traffic.is_attack
     alarms = p_values <= LEVEL
-    delays = tuple(_delay(traffic.minutes[one.rows], alarms[one.rows]) for one in found
-                   if one.day == day)  # fmt: skip
+    delays = tuple(_delay(traffic.minutes[episode.rows], alarms[episode.rows])
+                   for episode in attacks
+                   if episode.day == day)  # fmt: skip
     return DayResult(day, int(normal.sum()), int((normal & alarms).sum()), delays, drifted)
 
 
 def _delay(minutes: NDArray[np.int64], alarms: NDArray[np.bool_]) -> float:
-    """Minutes from the first of an episode to its first alarm."""
+    """Return the minutes from the start of an episode to its first alarm."""
     return float(minutes[alarms][0] - minutes[0]) if alarms.any() else math.nan

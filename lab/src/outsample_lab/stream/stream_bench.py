@@ -1,4 +1,4 @@
-"""`outsample bench stream`: days of traffic in their order, judged and learned from."""
+"""`outsample bench stream`: learners on days of traffic in order."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -71,22 +71,22 @@ def run_stream(
     return STREAM.write(out_dir, run)
 
 
-def told_run(run: StreamRun) -> dict[str, Any]:
-    """Return a run ready for JSON, with figures that follow from the rows beside them."""
-    return plain(run._replace(rows=()), EXACT) | {"rows": [_told_row(row) for row in run.rows]}
+def run_record(run: StreamRun) -> dict[str, Any]:
+    """Return a run as plain values for JSON, including the statistics derived from its rows."""
+    return plain(run._replace(rows=()), EXACT) | {"rows": [_row_record(row) for row in run.rows]}
 
 
-def restored_run(told: dict[str, Any]) -> StreamRun:
-    """Return the run that `told_run` has told."""
+def restored_run(saved: dict[str, Any]) -> StreamRun:
+    """Return the run of a record of `run_record`."""
     rows = [
         fields_of(LearnerRow, row) | {"days": [fields_of(DayResult, day) for day in row["days"]]}
-        for row in told["rows"]
+        for row in saved["rows"]
     ]
-    found: StreamRun = restored(StreamRun, fields_of(StreamRun, told) | {"rows": rows})
-    return found
+    run: StreamRun = restored(StreamRun, fields_of(StreamRun, saved) | {"rows": rows})
+    return run
 
 
-def _told_row(row: LearnerRow) -> dict[str, Any]:
+def _row_record(row: LearnerRow) -> dict[str, Any]:
     worst = row.worst
     derived = {
         "median_rate": row.median_rate,
@@ -99,7 +99,7 @@ def _told_row(row: LearnerRow) -> dict[str, Any]:
 
 
 STREAM = Bench(
-    "stream", run_stream, told_run, restored_run,
+    "stream", run_stream, run_record, restored_run,
     tables=lambda run: [("Days in their order", stream_page.summary_table(run))],
     picture=stream_page.rate_picture, page=stream_page.stream_page,
 )  # fmt: skip

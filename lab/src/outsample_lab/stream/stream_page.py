@@ -15,11 +15,11 @@ SUMMARY = (
 )  # fmt: skip
 DAYS = ("Day", "normal minutes", "false alarms", "episodes", "at once", "ever", "drift")
 # A day with no false alarm stands here in the picture.
-LEAST = 1e-4
+MIN_RATE = 1e-4
 
 
 def summary_table(run: StreamRun) -> Table:
-    """Return one line a learner; the worst day is after the first week."""
+    """Return one line per learner; the worst day is after the first week."""
     ours = frozenset(at for at, row in enumerate(run.rows) if row.name == METHOD)
     chance = ["chance", *[""] * 4, *(number(part) for part in (*run.chance[:2], *run.chance)), ""]
     lines = [*(_summary(row) for row in run.rows), chance]
@@ -44,35 +44,35 @@ def _summary(row: LearnerRow) -> list[str]:
 
 
 def day_table(row: LearnerRow) -> Table:
-    """Return one line a day of a learner."""
+    """Return one line per day of a learner."""
     lines = []
     for day in row.days:
         delays = np.array(day.delays)
-        found = [str(int((delays == 0).sum())), str(int(np.isfinite(delays).sum()))]
+        cells = [str(int((delays == 0).sum())), str(int(np.isfinite(delays).sum()))]
         lines.append(
             [
                 day.day, str(day.n_normal), percent(day.rate), str(len(delays)),
-                *(found if len(delays) else ["", ""]), "told" if day.drifted else "",
+                *(cells if len(delays) else ["", ""]), "yes" if day.drifted else "",
             ]
         )  # fmt: skip
     return Table(DAYS, lines)
 
 
 def rate_picture(run: StreamRun) -> Picture | None:
-    """Draw the rate of false alarms of each day, a strip a learner."""
+    """Return a picture of the rate of false alarms per day, one strip per learner."""
     if not run.rows or not can_draw():
         return None
     from outsample.plots.colours import BLUE, ORANGE
     from outsample_lab.plots.traces import Kind, Trace, trace_chart
 
     traces = [
-        Trace(row.name, [max(np.nan_to_num(day.rate), LEAST) for day in row.days], True, LEVEL)
+        Trace(row.name, [max(np.nan_to_num(day.rate), MIN_RATE) for day in row.days], True, LEVEL)
         for row in run.rows
     ]
-    told = run.ours.days if run.ours is not None else ()
+    days = run.ours.days if run.ours is not None else ()
     kinds = [
         Kind("day", range(len(run.rows[0].days)), BLUE),
-        Kind(f"drift told by {METHOD}", [at for at, day in enumerate(told) if day.drifted], ORANGE),
+        Kind(f"drift ({METHOD})", [at for at, day in enumerate(days) if day.drifted], ORANGE),
     ]
     drawn = trace_chart(traces, kinds, title="Share of normal minutes with an alarm", x_label="day")
     words = "A strip a learner, a point a day; the dashed line is the nominal rate, 1 %."
@@ -80,7 +80,7 @@ def rate_picture(run: StreamRun) -> Picture | None:
 
 
 def stream_page(run: StreamRun, picture: Picture | None) -> str:
-    """Put the summary, the picture and a table for each learner together."""
+    """Return the page: the summary, the picture and one table per learner."""
     ours = run.ours
     made = ", ".join(f"{name} {version}" for name, version in run.versions.items())
     traffic = "simulated traffic" if run.simulated else "recorded traffic"

@@ -1,4 +1,4 @@
-"""What was measured: a learner on a day, a learner on all days, a whole run."""
+"""Results of the benchmark: of a learner on a day, of a learner on all days, of a run."""
 
 import math
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ class DayResult(NamedTuple):
     n_normal: int
     false_alarms: int  # Normal minutes with an alarm
     delays: tuple[float, ...]  # Of each episode, minutes to its first alarm; NaN: never
-    drifted: bool  # Whether the learner told of drift on that day
+    drifted: bool  # True if the learner reported drift on that day
 
     @property
     def rate(self) -> float:
@@ -30,7 +30,7 @@ class DayResult(NamedTuple):
 
 
 class Chance(NamedTuple):
-    """Average precision of a ranking that knows nothing, as in `LearnerRow`: shares of minutes."""
+    """Average precision of a random ranking, as in `LearnerRow`: shares of minutes."""
 
     precision: float = math.nan
     loud_precision: float = math.nan
@@ -64,7 +64,7 @@ class LearnerRow(NamedTuple):
 
     @property
     def worst(self) -> DayResult | None:
-        """The day with most false alarms after the first week, whether drift was told or not."""
+        """The day with most false alarms after the first week, with or without drift."""
         later = [day for day in self.before[FIRST_WEEK:] if day.n_normal]
         return max(later, key=lambda day: day.rate, default=None)
 
@@ -80,7 +80,7 @@ class LearnerRow(NamedTuple):
 
 
 class StreamRun(NamedTuple):
-    """All that the file of results holds, and the page shows."""
+    """The contents of the results file."""
 
     protocol: dict[str, str]
     simulated: bool

@@ -1,4 +1,4 @@
-"""Network traffic minute by minute: 14 counts of who talks to whom, for finding odd minutes.
+"""Network traffic by the minute: 14 counts of connections.
 
 A *capture day* runs from 07:00 to 06:59 of the next morning, and has one row for every minute
 between its first and its last connection, with zeros for minutes without traffic.
@@ -21,7 +21,7 @@ DAY_START = 7 * 60  # minutes after midnight
 
 
 class Traffic(NamedTuple):
-    """Minutes of traffic, a row each: when it was, its 14 counts, and the attacks in it."""
+    """Minutes of traffic, one row each: time, 14 counts, and attacks."""
 
     days: Strings  # Capture day, ``"1998-07-20"`` or ``"simulated-1"``, shape (q,)
     minutes: Ints  # Minute within the day, from 0 at the day's first connection, shape (q,)
@@ -33,11 +33,11 @@ class Traffic(NamedTuple):
 
     @property
     def is_attack(self) -> NDArray[np.bool_]:
-        """Whether the minute holds a connection of an attack, shape (q,)."""
+        """Mask (q,) of minutes with a connection of an attack."""
         return self.n_attack > 0
 
     def day(self, name: str) -> "Traffic":
-        """Return the minutes of one capture day; ValueError if there are none.
+        """Return the minutes of one capture day; raise ValueError if there are none.
 
         >>> day = simulate_traffic().day("simulated-2")
         >>> day.X.shape, int(day.is_attack.sum())
@@ -47,17 +47,17 @@ class Traffic(NamedTuple):
         return self.rows(self.days == name)
 
     def rows(self, which: Any) -> "Traffic":
-        """Return some minutes, by a mask or a slice."""
+        """Return the minutes of a mask or a slice."""
         return self._replace(**{name: getattr(self, name)[which] for name in self._fields[:-1]})
 
 
 def log_features(X: ArrayLike) -> Array:
-    """Return log(1 + x) of every entry, shape (q, 14): the counts have very heavy tails."""
+    """Return log(1 + x) of the counts (q, 14), which have heavy tails."""
     return np.log1p(np.asarray(X, dtype=np.float64))
 
 
 def simulate_traffic(days: str | Sequence[str] = SIMULATED_DAYS, seed: int = 0) -> Traffic:
-    """Make up the connections of some days, attacks included, and count them.
+    """Simulate the connections of days with attacks, and count them.
 
     ``"simulated-1"`` has no attacks, ``"simulated-2"`` seven minutes of them, of which three show
     clearly, ``"simulated-3"`` floods and sweeps. Each has 1320 minutes.
@@ -71,8 +71,8 @@ def simulate_traffic(days: str | Sequence[str] = SIMULATED_DAYS, seed: int = 0) 
     def connections() -> Iterator[Connection]:
         for i, name in enumerate(names):
             first = i * DAY_LENGTH + 60  # 08:00
-            found = simulated_connections(name, seed)
-            for (source, destination, minute, label), n in found.items():
+            simulated = simulated_connections(name, seed)
+            for (source, destination, minute, label), n in simulated.items():
                 yield first + minute, source, destination, label, n
 
     table = minute_table(connections())
@@ -83,16 +83,16 @@ def simulate_traffic(days: str | Sequence[str] = SIMULATED_DAYS, seed: int = 0) 
 
 
 def dated(table: MinuteTable, days: Strings, times: Strings, *, simulated: bool) -> Traffic:
-    """Return the table with its days, and minutes counted from each day's first."""
+    """Return the traffic of a table, with minutes counted from the first of each day."""
     day = table.stamps // DAY_LENGTH
     _, first, which = np.unique(day, return_index=True, return_inverse=True)
     minutes = table.stamps - table.stamps[first][which]
     return Traffic(days, minutes, times, table.X, table.attacks, table.n_attack, simulated)
 
 
-def check_days(asked: Sequence[str], found: Strings) -> None:
+def check_days(asked: Sequence[str], available: Strings) -> None:
     """Raise ValueError if there is a day without traffic."""
-    there = set(found.tolist())
+    there = set(available.tolist())
     missing = [day for day in asked if day not in there]
     if missing or not there:
         raise ValueError(f"no traffic on {', '.join(missing) or 'any day'}")

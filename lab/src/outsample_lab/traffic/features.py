@@ -1,4 +1,4 @@
-"""What connections add up to, minute by minute: the 14 features of network traffic.
+"""The 14 features of network traffic by the minute, from connections.
 
 Names become integers once, on the way in; everything after that is sorting and counting arrays.
 """
@@ -27,7 +27,7 @@ CELL = np.dtype([(name, np.int64) for name in ("stamp", "source", "destination",
 
 
 class MinuteTable(NamedTuple):
-    """Connections counted, a row a minute; minutes without any are rows of zeros."""
+    """Counts of connections, one row per minute; minutes without any are zeros."""
 
     stamps: Ints  # All minutes from the first to the last with a connection of each day, shape (q,)
     X: Array  # The counts, columns in the order of `FEATURES`, shape (q, 14)
@@ -36,7 +36,7 @@ class MinuteTable(NamedTuple):
 
 
 class _Ends(NamedTuple):
-    """How connections spread over sources, or over destinations; each of shape (q,)."""
+    """Distribution of connections over sources or destinations; each of shape (q,)."""
 
     distinct: NDArray[Any]
     most: NDArray[Any]
@@ -45,7 +45,7 @@ class _Ends(NamedTuple):
 
 
 def minute_table(connections: Iterable[Connection]) -> MinuteTable:
-    """Count connections by the minute; rows in order of time, of no connections no rows.
+    """Return the counts of connections by the minute, in order of time.
 
     An entropy is that of the connections' sources or destinations within the minute, in bits:
     -sum_i p_i log2 p_i with p_i the share of address i.
@@ -84,17 +84,17 @@ def minute_table(connections: Iterable[Connection]) -> MinuteTable:
 
 def _all_minutes(stamps: Ints) -> Ints:
     """Return every minute from the first to the last stamp of each day."""
-    found = np.unique(stamps)
-    _, first = np.unique(found // DAY_LENGTH, return_index=True)
-    last = np.append(first, len(found))[1:] - 1
-    spans = [np.arange(found[a], found[b] + 1) for a, b in zip(first, last, strict=True)]
+    distinct = np.unique(stamps)
+    _, first = np.unique(distinct // DAY_LENGTH, return_index=True)
+    last = np.append(first, len(distinct))[1:] - 1
+    spans = [np.arange(distinct[a], distinct[b] + 1) for a, b in zip(first, last, strict=True)]
     return np.concatenate([np.zeros(0, dtype=np.int64), *spans])
 
 
 def _features(
     row: Ints, source: Ints, destination: Ints, n: Ints, inside: NDArray[np.bool_], n_rows: int
 ) -> Array:
-    """Return the features of every row; arrays hold an entry a group of equal connections."""
+    """Return the features of every row; arrays have one entry per group of equal connections."""
     # The same pair may come under several labels: merge, so that a pair is there once a minute.
     size = len(inside) + 1
     key, where = np.unique((row * size + source) * size + destination, return_inverse=True)
@@ -125,7 +125,7 @@ def _features(
 
 
 def _ends(row: Ints, address: Ints, n: NDArray[Any], size: int, n_rows: int) -> _Ends:
-    """Return how a minute's connections spread over addresses; an entry a pair and minute."""
+    """Return the distribution of each minute's connections over addresses."""
     key, where = np.unique(row * size + address, return_inverse=True)
     at, count = key // size, np.bincount(where, n, len(key))
     share = count / np.bincount(at, count, n_rows)[at]
@@ -153,8 +153,8 @@ def _attack_texts(
     """Return ``name:count;...`` of every row, most frequent first, then by name."""
     key, where = np.unique(row * len(names) + label, return_inverse=True)
     groups = zip(key.tolist(), np.bincount(where, n, len(key)).tolist(), strict=True)
-    found: defaultdict[int, list[tuple[int, str]]] = defaultdict(list)
+    attacks: defaultdict[int, list[tuple[int, str]]] = defaultdict(list)
     for k, count in groups:
-        found[k // len(names)].append((-int(count), names[k % len(names)]))
-    texts = [";".join(f"{name}:{-n}" for n, name in sorted(found[i])) for i in range(len(stamps))]
+        attacks[k // len(names)].append((-int(count), names[k % len(names)]))
+    texts = [";".join(f"{name}:{-n}" for n, name in sorted(attacks[i])) for i in range(len(stamps))]
     return np.array(texts, dtype=np.str_)

@@ -1,4 +1,4 @@
-"""Which minutes of an attack are loud enough to show in counts.
+"""Minutes in which an attack is loud: visible in the counts.
 
 Two rules, since figures were published by each: Fig. 7.6 of `outsample reproduce` counts attacks of
 any kind, `outsample bench novelty` only floods and fast scans.
@@ -16,12 +16,12 @@ FLOODS_AND_SCANS = ("smurf", "pod", "teardrop", "neptune", "satan", "ipsweep")
 
 
 def loud_by_any_attack(n_attack: NDArray[np.int64]) -> Mask:
-    """Tell which minutes have at least 100 connections of attacks, shape (q,)."""
+    """Return a mask (q,) of minutes with at least 100 connections of attacks."""
     return n_attack >= LOUD_CONNECTIONS
 
 
 def loud_by_flood_or_scan(attacks: Iterable[str]) -> Mask:
-    """Tell which minutes have more than 100 connections of floods and fast scans, shape (q,).
+    """Return a mask (q,) of minutes with more than 100 connections of floods and fast scans.
 
     >>> loud_by_flood_or_scan(["pod:98;phf:7;smurf:3", "pod:90;phf:99", ""]).tolist()
     [True, False, False]

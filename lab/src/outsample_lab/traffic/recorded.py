@@ -1,4 +1,4 @@
-"""Recorded traffic: lists of connections and ready tables, as of the DARPA 1998 evaluation."""
+"""Recorded traffic: lists of connections and tables, as of the DARPA 1998 evaluation."""
 
 import csv
 import gzip
@@ -26,7 +26,7 @@ SLIPS = {"07/32/1998": "08/01/1998"}  # Ten connections of the DARPA list have a
 
 
 def load_traffic(folder: PathLike | None = None, days: Days = None) -> Traffic:
-    """Return the DARPA 1998 days in a folder, or simulated traffic where there are none.
+    """Return the DARPA 1998 days in a folder, or simulated traffic without them.
 
     ``darpa98/minutes14.csv.gz`` is read if it is there, else ``darpa98/connections_minute.csv.gz``;
     both give the same rows, the former with entropies of six digits. Simulated days bear other
@@ -46,7 +46,7 @@ def load_traffic(folder: PathLike | None = None, days: Days = None) -> Traffic:
 
 
 def load_connections(path: PathLike, days: Days = None) -> Traffic:
-    """Build the table from a list of connections, all days of it or some.
+    """Return the traffic of a list of connections, of all or selected days.
 
     Text without header, gzipped if the name ends in ``.gz``, a connection a line:
     ``source address,destination address,MM/DD/YYYY-HH:MM,label``. Addresses are padded with zeros
@@ -62,7 +62,7 @@ def load_connections(path: PathLike, days: Days = None) -> Traffic:
 
 
 def load_minutes(path: PathLike, days: Days = None) -> Traffic:
-    """Read a table that was built before, all days of it or some.
+    """Return the traffic of a saved table, of all or selected days.
 
     CSV with a header, gzipped if the name ends in ``.gz``; the columns are `COLUMNS`, entropies
     with six digits. ValueError for other columns or a line that is not numbers, with its number;
@@ -107,7 +107,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _read_connections(path: Path, days: Sequence[str] | None) -> Iterator[Connection]:
-    """Yield the connections of a list, equal lines as one."""
+    """Yield the distinct connections of a list with their counts."""
     wanted = None if days is None else {_day_number(day) for day in days}
     stamps: dict[str, int] = {}
     # A minute of one pair is often hundreds of equal lines, so count first and parse after: an
@@ -115,14 +115,14 @@ def _read_connections(path: Path, days: Sequence[str] | None) -> Iterator[Connec
     for line, n in Counter(_lines(path)).items():
         match = LINE.fullmatch(line.decode("ascii", "replace").rstrip("\r\n"))
         if match is None:
-            _refuse(path, line, "source,destination,MM/DD/YYYY-HH:MM,label")
+            _raise_bad_line(path, line, "source,destination,MM/DD/YYYY-HH:MM,label")
         source, destination, time, label = match.groups()
         stamp = stamps.get(time)
         if stamp is None:
             try:
                 stamp = stamps[time] = _stamp(time)
             except ValueError:
-                _refuse(path, line, "a date and time that exist")
+                _raise_bad_line(path, line, "a date and time that exist")
         if wanted is None or stamp // DAY_LENGTH in wanted:
             yield stamp, source, destination, label, n
 
@@ -141,8 +141,8 @@ def _day_number(day: str) -> int:
         raise ValueError(f"a capture day is written like 1998-07-20, got {day!r}") from None
 
 
-def _refuse(path: Path, line: bytes, expected: str) -> NoReturn:
-    """Raise the error of a bad line; only now is its number worth a second reading."""
+def _raise_bad_line(path: Path, line: bytes, expected: str) -> NoReturn:
+    """Raise the error of a bad line, reading the file again for its number."""
     number = next(i for i, other in enumerate(_lines(path), start=1) if other == line)
     text = line.decode("ascii", "replace").rstrip("\r\n")
     raise ValueError(f"{path}, line {number}: expected {expected}, got {text!r}")

@@ -1,4 +1,4 @@
-"""Made-up network traffic: the connections of a day on a base, with attacks planted in it.
+"""Simulated network traffic: the connections of a day, with planted attacks.
 
 A day is 22 hours from 08:00, as the recordings of the DARPA 1998 evaluation were: people browse,
 mail comes and goes, a monitor polls a router every minute, one machine copies its files at night.
@@ -28,7 +28,7 @@ MONITOR, ROUTER, RESOLVER, BACKUP = (f"192.168.001.{i:03d}" for i in (30, 1, 10,
 
 
 def _activity(rng: np.random.Generator) -> np.ndarray:
-    """Return a busyness for each minute: the hourly shape, with noise that lasts some minutes."""
+    """Return the activity of each minute: an hourly profile with correlated noise."""
     shape = np.repeat(ACTIVITY, 60)
     noise = np.zeros(len(shape))
     for i in range(1, len(noise)):
@@ -37,7 +37,7 @@ def _activity(rng: np.random.Generator) -> np.ndarray:
 
 
 def _machines(rng: np.random.Generator, day: Day) -> None:
-    """Add what runs by itself: polls, replies now and then, and the copy at night."""
+    """Add machine traffic: polls, occasional replies, and a backup at night."""
     for minute in range(60 * HOURS):
         day[MONITOR, ROUTER, minute, "-"] += 12 - int(rng.random() < 0.1)
         if rng.random() < 0.17:
@@ -51,7 +51,7 @@ def _machines(rng: np.random.Generator, day: Day) -> None:
 
 
 def _starts(rng: np.random.Generator, n: int) -> list[int]:
-    """Return n minutes spread over the day as people are busy."""
+    """Return n minutes, distributed over the day like the activity."""
     # One is drawn from each n-th of the day's activity: drawn freely, whole hours would be empty.
     busy = np.cumsum(np.repeat(ACTIVITY, 60))
     minutes: list[int] = np.searchsorted(
@@ -61,7 +61,7 @@ def _starts(rng: np.random.Generator, n: int) -> list[int]:
 
 
 def _browse(rng: np.random.Generator, day: Day, client: str, start: int) -> None:
-    """Add a session: for some dozens of minutes somebody inside loads pages of sites outside."""
+    """Add a session in which an inside user loads pages of outside sites."""
     # A page of many pictures is many connections in a minute, so their number has a heavy tail.
     length = 8 + int(rng.exponential(38.0))
     site = 0
@@ -76,14 +76,14 @@ def _browse(rng: np.random.Generator, day: Day, client: str, start: int) -> None
 
 
 def _visit(rng: np.random.Generator, day: Day, client: str, start: int) -> None:
-    """Add a session of somebody outside on the base's own server, which has fewer pictures."""
+    """Add a session in which an outside user loads pages of the inside server."""
     for minute in range(start, min(start + 8 + int(rng.exponential(20.0)), 60 * HOURS)):
         if rng.random() < 0.7:
             day[client, SERVER, minute, "-"] += 1 + int(rng.lognormal(1.2, 0.8))
 
 
 def _people(rng: np.random.Generator, day: Day) -> None:
-    """Add the browsing of both sides of the gate."""
+    """Add browsing from inside and outside."""
     for start in _starts(rng, 84):
         # Some people browse more than others.
         _browse(rng, day, WORKSTATIONS[int(len(WORKSTATIONS) * rng.random() ** 1.3)], start)
@@ -92,7 +92,7 @@ def _people(rng: np.random.Generator, day: Day) -> None:
 
 
 def _mail(rng: np.random.Generator, day: Day) -> None:
-    """Add letters, most to one reader and some to many, and the names looked up for them."""
+    """Add mail, mostly to one and sometimes to many recipients, with name lookups."""
     busy = _activity(rng)
     for minute in range(60 * HOURS):
         for _ in range(rng.poisson(1.6 * busy[minute])):
@@ -109,7 +109,7 @@ def _mail(rng: np.random.Generator, day: Day) -> None:
 
 
 def _flood(label: str, minutes: int, low: int, high: int, n_victims: int = 1) -> Attack:
-    """Return an attack of one source on few hosts: `low` to `high` connections a minute."""
+    """Return an attack of one source on few hosts: `low` to `high` connections per minute."""
 
     def attack(rng: np.random.Generator, day: Day, start: int) -> None:
         source = f"198.018.000.{int(rng.integers(1, 255)):03d}"
@@ -121,7 +121,7 @@ def _flood(label: str, minutes: int, low: int, high: int, n_victims: int = 1) ->
 
 
 def _smurf(n_sources: int) -> Attack:
-    """Return an attack of very many sources on one host, a connection each."""
+    """Return an attack of very many sources on one host, one connection each."""
 
     def attack(rng: np.random.Generator, day: Day, start: int) -> None:
         for i in range(n_sources):
@@ -133,7 +133,7 @@ def _smurf(n_sources: int) -> Attack:
 
 
 def _ipsweep(minutes: int, n_hosts: int) -> Attack:
-    """Return a search for hosts: one source tries `n_hosts` addresses a minute, in order."""
+    """Return a scan for hosts: one source tries `n_hosts` addresses per minute, in order."""
 
     def attack(rng: np.random.Generator, day: Day, start: int) -> None:
         source = STATIONS[rng.integers(10)]
@@ -175,7 +175,7 @@ SIMULATED_DAYS = tuple(SCRIPTS)
 
 
 def simulated_connections(day: str, seed: int = 0) -> Day:
-    """Return how many connections a made-up day has of each kind.
+    """Return the connections of a simulated day with their counts.
 
     Keys are (source, destination, minute from 08:00, label); label ``"-"`` is normal. Equal seeds
     give equal days; every day draws from numbers of its own.

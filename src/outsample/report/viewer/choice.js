@@ -1,11 +1,11 @@
-// Which points are shown and which are chosen: filter, selection, and its export.
+// Filter by p-value, selection of points, and export of the selection.
 class Choice {
-  constructor(view, tell) {
+  constructor(view, onChange) {
     this.view = view;
-    this.tell = tell;
+    this.onChange = onChange;
     this.range = [0, 1];
     this.kinds = { training: true, new: true };
-    this.chosen = null;  // by layer, 1 for a chosen point
+    this.chosen = null;  // by layer, 1 for a selected point
     this.words = "";
   }
 
@@ -13,7 +13,7 @@ class Choice {
 
   get filtered() { return this.range[0] > 0 || this.range[1] < 1; }
 
-  // float32 on both sides, for 0.05 is not the same number in both sizes.
+  // Both sides are rounded to float32, in which p-values are stored: 0.05 differs from float64.
   passes(p) {
     return !this.filtered
       || (p <= Math.fround(this.range[1]) && (this.range[0] === 0 || p > Math.fround(this.range[0])));
@@ -31,15 +31,15 @@ class Choice {
       layer.laid = null;
     }
     this.view.later(true);
-    this.tell();
+    this.onChange();
   }
 
-  // Chooses the visible points that a question is true of; words say what was asked.
-  choose(words, ask) {
+  // Selects the visible points for which `test(layer, i)` is true; `words` describe the selection.
+  choose(words, test) {
     const chosen = new Map();
     for (const layer of this.view.layers) {
       const mask = new Uint8Array(layer.n);
-      for (let i = 0; i < layer.n; i++) if (layer.states[i] && ask(layer, i)) mask[i] = 1;
+      for (let i = 0; i < layer.n; i++) if (layer.states[i] && test(layer, i)) mask[i] = 1;
       chosen.set(layer, mask);
     }
     Object.assign(this, { chosen, words });
@@ -68,11 +68,11 @@ class Choice {
       && y[i] >= low && y[i] <= top);
   }
 
-  // Rows of a layer that are chosen; all that are shown if nothing is.
+  // Selected rows of a layer; all visible rows without a selection.
   rows(layer) {
-    const found = [];
-    for (let i = 0; i < layer.n; i++) if (layer.states[i] === 1) found.push(i);
-    return found;
+    const rows = [];
+    for (let i = 0; i < layer.n; i++) if (layer.states[i] === 1) rows.push(i);
+    return rows;
   }
 
   csv() {
@@ -96,7 +96,7 @@ class Choice {
   }
 }
 
-// A cell of a CSV file; words that a spreadsheet would run as a formula get a quote before them.
+// A cell of a CSV file; text that a spreadsheet would run as a formula is prefixed by a quote.
 function cell(words) {
   const safe = /^[\s]*[=+\-@\t\r]/.test(words) && !/^[-+]?[\d.]+([eE][-+]?\d+)?$/.test(words)
     ? "'" + words : words;
@@ -112,9 +112,9 @@ function within(polygon, x, y) {
   return inside;
 }
 
-function saved(words, name) {
+function saveFile(text, name) {
   const link = document.createElement("a");
-  const address = URL.createObjectURL(new Blob(["\ufeff", words], { type: "text/csv" }));
+  const address = URL.createObjectURL(new Blob(["\ufeff", text], { type: "text/csv" }));
   link.href = address;
   link.download = name;
   link.click();

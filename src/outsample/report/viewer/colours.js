@@ -1,7 +1,7 @@
-// Colours by value. Lightness goes one way along the scale, so that it can be read without telling
-// hues apart; on dark ground the scale turns round. Categories have the colours of Okabe and Ito
-// and two more, chosen far from these for every kind of colour vision (a test measures it), and
-// another shape when all are used up.
+// Colours of points. Lightness is monotonic along the scale, so that it can be read without
+// distinguishing hues; on a dark background it is reversed. Categories use the palette of Okabe and
+// Ito and two more colours that are distinguishable from it for every kind of colour vision (tested);
+// further categories get another shape.
 const COLD_TO_HOT = {
   light: ["#a3c4e0", "#8fa3d4", "#9379be", "#a3478f", "#a8174f", "#7a0218"],
   dark: ["#31507a", "#5a63a3", "#9a68b0", "#dd7f86", "#ffb35c", "#fff3a3"],
@@ -12,8 +12,8 @@ const NAMED = {
 };
 const PLAIN = { light: "#b4bcc6", dark: "#56606c" };
 const MISSING = { light: "#6e7681", dark: "#8b949e" };
-const RAMP = 240, OTHER = 250, ABSENT = 251, ONE = 252;  // codes: 0 to 239 are the scale
-const SHAPES = 3, MOST_NAMED = 24, CROWD = 10000;
+const RAMP = 240, OTHER = 250, ABSENT = 251, PLAIN_CODE = 252;  // codes: 0 to 239 are the scale
+const SHAPES = 3, MAX_CATEGORIES = 24, CROWD = 10000;
 
 function rgb(hex) {
   return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
@@ -35,47 +35,48 @@ function onScale(theme, share) {
 
 function css(colour) { return `rgb(${colour.join(" ")})`; }
 
-// How numbers become shares of the scale: p-values by their logarithm, the small ones hot.
+// Maps numbers to positions on the scale, from 0 to 1; p-values logarithmically, small ones hot.
 function scaleOf(column) {
   const values = column.data, n = values.length, step = Math.max(1, Math.floor(n / 20000));
-  const some = [];
-  let least = Infinity;
+  const sample = [];
+  let smallest = Infinity;
   for (let i = 0; i < n; i++) {
-    if (values[i] < least) least = values[i];
-    if (i % step === 0 && Number.isFinite(values[i])) some.push(values[i]);
+    if (values[i] < smallest) smallest = values[i];
+    if (i % step === 0 && Number.isFinite(values[i])) sample.push(values[i]);
   }
   if (column.name === "p_value") {
-    const low = Math.log10(Math.min(0.01, Math.max(least, 1e-6)));
-    return { share: (v) => Math.log10(v) / low, value: (s) => 10 ** (s * low), log: true,
+    const low = Math.log10(Math.min(0.01, Math.max(smallest, 1e-6)));
+    return { share: (v) => Math.log10(v) / low, value: (s) => 10 ** (s * low),
       low: 1, high: 10 ** low, ends: [false, false] };
   }
-  const known = Float64Array.from(some).sort();
-  let low = known[Math.floor(0.01 * known.length)] ?? 0;
-  let high = known[Math.ceil(0.99 * known.length) - 1] ?? 1;
+  const sorted = Float64Array.from(sample).sort();
+  let low = sorted[Math.floor(0.01 * sorted.length)] ?? 0;
+  let high = sorted[Math.ceil(0.99 * sorted.length) - 1] ?? 1;
   if (!(high > low)) high = low + (Math.abs(low) || 1);
-  const ends = [known[0] < low, known[known.length - 1] > high];
+  const ends = [sorted[0] < low, sorted[sorted.length - 1] > high];
   if (low > 0 && high / low > 100) {
     const a = Math.log10(low), b = Math.log10(high);
     return { share: (v) => (Math.log10(v) - a) / (b - a), value: (s) => 10 ** (a + s * (b - a)),
-      log: true, low, high, ends };
+      low, high, ends };
   }
   return { share: (v) => (v - low) / (high - low), value: (s) => low + s * (high - low),
-    log: false, low, high, ends };
+    low, high, ends };
 }
 
-// Codes of all points, the order to draw them in (what matters last, on top), and the legend.
+// Returns the colour codes of all points, the drawing order (last on top), and the legend.
 function painted(points, column, others = []) {
   const n = points.n, codes = new Uint8Array(n);
   if (!column) {
-    codes.fill(ONE);
+    codes.fill(PLAIN_CODE);
     return { codes, order: mixedOrder(n), column, kind: "plain" };
   }
   if (column.kind === "number") {
-    const scale = scaleOf(column), none = column.name === "left_out_error" ? ONE : ABSENT;
+    const scale = scaleOf(column);
+    const missing = column.name === "left_out_error" ? PLAIN_CODE : ABSENT;
     let absent = 0;
     for (let i = 0; i < n; i++) {
       const share = scale.share(column.data[i]);
-      if (Number.isNaN(share)) { codes[i] = none; absent++; }
+      if (Number.isNaN(share)) { codes[i] = missing; absent++; }
       else codes[i] = share <= 0 ? 0 : share >= 1 ? RAMP - 1 : share * RAMP;
     }
     const hot = column.name === "p_value" ? Math.floor(scale.share(0.01) * RAMP) : RAMP - 1;
@@ -90,29 +91,29 @@ function painted(points, column, others = []) {
   return { codes, order: mixedOrder(n), column, kind: "names", items, absent };
 }
 
-// The commonest categories get a colour, in the order of their names; words that have one already
-// keep it, and the rest take what is free.
+// The most frequent categories get a colour, in alphabetical order. A category of both kinds of points
+// has the same colour in both; the others take the free colours.
 function namedItems(column, n, others) {
   const counts = new Float64Array(column.words.length);
   for (let i = 0; i < n; i++) counts[column.kind === "category" ? column.data[i] : i]++;
   const common = [...counts.keys()].filter((at) => column.words[at] !== "")
-    .sort((a, b) => counts[b] - counts[a]).slice(0, MOST_NAMED)
+    .sort((a, b) => counts[b] - counts[a]).slice(0, MAX_CATEGORIES)
     .sort((a, b) => column.words[a].localeCompare(column.words[b], "en", { numeric: true }));
   const place = new Uint8Array(column.words.length).fill(OTHER);
   column.words.forEach((word, at) => { if (word === "") place[at] = ABSENT; });
   if (column.kind === "text") return { place, items: [] };
-  const known = new Map(others.map(({ word, code }) => [word, code]));  // same word, same colour
-  const free = [...Array(2 * MOST_NAMED).keys()].filter((code) => ![...known.values()].includes(code));
+  const taken = new Map(others.map(({ word, code }) => [word, code]));
+  const free = [...Array(2 * MAX_CATEGORIES).keys()].filter((code) => ![...taken.values()].includes(code));
   const items = common.map((at) => {
-    const word = column.words[at], code = known.has(word) ? known.get(word) : free.shift();
+    const word = column.words[at], code = taken.has(word) ? taken.get(word) : free.shift();
     place[at] = code;
     return { word, at, code, count: counts[at] };
   });
   return { place, items };
 }
 
-// What is missing goes below, hot points on top. Where points crowd, only the hot ones (from a code
-// on) do: sorted all through, every crowd would look hot.
+// Missing values are drawn first, hot points last. With many points only those from the code `hot` on
+// are moved to the top: fully sorted, every dense region would look hot.
 function salientLast(codes, hot) {
   const n = codes.length, starts = new Uint32Array(257), order = new Uint32Array(n);
   const rank = (code) => (code >= OTHER ? 0 : n > CROWD && code < hot ? 1 : code + 1);
@@ -122,7 +123,7 @@ function salientLast(codes, hot) {
   return order;
 }
 
-// An order in which no group lies on top of another: the same one every time.
+// A deterministic order in which no group of points covers another.
 function mixedOrder(n) {
   const order = new Uint32Array(n);
   let stride = Math.max(1, Math.round(n * 0.618));
@@ -132,7 +133,7 @@ function mixedOrder(n) {
   return order;
 }
 
-// Colours of all codes, then the same faded into the ground.
+// Colours of all codes, followed by the same colours faded into the background.
 function colourTable(theme, ground) {
   const table = new Uint32Array(512);
   for (let code = 0; code < 256; code++) {
@@ -145,10 +146,10 @@ function colourTable(theme, ground) {
     scale[code] = packedColour(onScale(theme, code / (RAMP - 1)));
     names[code] = packedColour(rgb(NAMED[theme][code % NAMED[theme].length]));
   }
-  for (const one of [table, scale, names]) {
+  for (const colours of [table, scale, names]) {
     for (let code = 0; code < 256; code++) {
-      const v = one[code], own = [v & 255, (v >> 8) & 255, (v >> 16) & 255];
-      one[256 + code] = packedColour(mixed(own, ground, 0.84));
+      const v = colours[code], own = [v & 255, (v >> 8) & 255, (v >> 16) & 255];
+      colours[256 + code] = packedColour(mixed(own, ground, 0.84));
     }
   }
   return { plain: table, scale, names };

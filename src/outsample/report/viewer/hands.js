@@ -1,4 +1,4 @@
-// Mouse, fingers and keys on the map.
+// Mouse, touch and keyboard input on the map.
 function handle(view, choice, next) {
   const { top } = view, fingers = new Map();
   let moved = 0;
@@ -18,10 +18,10 @@ function handle(view, choice, next) {
   top.addEventListener("pointermove", (event) => {
     const here = place(event), before = fingers.get(event.pointerId);
     if (!before) {
-      const found = view.nearest(...here);
-      if (found) view.point(found.layer, found.i);
+      const hit = view.nearest(...here);
+      if (hit) view.point(hit.layer, hit.i);
       else if (view.under && !view.under.kept) view.point(null);
-      top.classList.toggle("over", Boolean(found));
+      top.classList.toggle("over", Boolean(hit));
       return;
     }
     moved += Math.hypot(here[0] - before[0], here[1] - before[1]);
@@ -31,9 +31,9 @@ function handle(view, choice, next) {
     } else {
       const other = [...fingers].find(([id]) => id !== event.pointerId);
       if (other) {
-        const far = (p) => Math.hypot(p[0] - other[1][0], p[1] - other[1][1]);
+        const span = (p) => Math.hypot(p[0] - other[1][0], p[1] - other[1][1]);
         const middle = [(here[0] + other[1][0]) / 2, (here[1] + other[1][1]) / 2];
-        view.zoomBy(far(here) / Math.max(far(before), 1), ...middle);
+        view.zoomBy(span(here) / Math.max(span(before), 1), ...middle);
       }
       view.move((here[0] - before[0]) / fingers.size, (here[1] - before[1]) / fingers.size);
     }
@@ -44,9 +44,9 @@ function handle(view, choice, next) {
     const lasso = view.lasso;
     view.lasso = null;
     if (lasso && event.type === "pointerup" && moved > 8) choice.inside(lasso);
-    else if (event.type === "pointerup" && moved < 6) {  // a tap keeps the point under it
-      const found = view.nearest(...place(event));
-      if (found) view.point(found.layer, found.i, true);
+    else if (event.type === "pointerup" && moved < 6) {  // a tap or click pins the point
+      const hit = view.nearest(...place(event));
+      if (hit) view.point(hit.layer, hit.i, true);
       else view.point(null);
     }
     view.later(false);
@@ -57,7 +57,7 @@ function handle(view, choice, next) {
     if (view.under && !view.under.kept) view.point(null);
   });
   top.addEventListener("wheel", (event) => {
-    // The page keeps its wheel until one has clicked on the map.
+    // The wheel scrolls the page until the map has the focus.
     if (document.activeElement !== top && !event.ctrlKey) return;
     event.preventDefault();
     view.zoomBy(Math.exp(-event.deltaY * (event.ctrlKey ? 0.01 : 0.0015)), ...place(event));

@@ -1,4 +1,4 @@
-// What the colours of a layer mean; where something can be chosen, names are buttons for it.
+// Legend of a layer's colours; with a `choice`, category names are buttons that select points.
 function legend(box, view, layer, choice) {
   const { paint } = layer;
   box.replaceChildren();
@@ -57,20 +57,19 @@ function drawScale(box, { scale, column }, theme) {
   bar.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
   const line = element("div", "ticks", box);
   let values = p ? [1, 0.1, 0.01, 0.001, 1e-4, 1e-5, 1e-6].filter((v) => v >= scale.high * 0.99)
-    : scale.log ? [scale.low, scale.value(0.5), scale.high]
-      : [scale.low, scale.value(0.5), scale.high];
+    : [scale.low, scale.value(0.5), scale.high];
   if (p && scale.share(values[values.length - 1]) < 0.76) values = [...values, scale.high];
   values.forEach((value) => {
     let share = Math.min(1, Math.max(0, scale.share(value)));
     if (share < 0.04 || share > 0.96) share = Math.round(share);
-    const more = share === 0 && scale.ends[0] ? "≤ " : share === 1 && scale.ends[1] ? "≥ " : "";
+    const sign = share === 0 && scale.ends[0] ? "≤ " : share === 1 && scale.ends[1] ? "≥ " : "";
     const tick = element("span", share === 0 ? "first" : share === 1 ? "last" : "", line,
-      more + figure(value));
+      sign + figure(value));
     tick.style.left = 100 * share + "%";
   });
   if (p) {
     const ends = element("div", "ends", box);
-    element("span", "", ends, "ordinary");
-    element("span", "", ends, "strange");
+    element("span", "", ends, "typical");
+    element("span", "", ends, "unusual");
   }
 }

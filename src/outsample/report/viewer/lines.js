@@ -1,8 +1,9 @@
-// What lies over the points: axes, words, error bars, links to neighbours, the lasso.
+// Overlay on the points: axes, labels, error bars, lines to neighbours, the lasso.
 const SMALL = '11px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
 const NAME = '600 13px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
 
-function isolated(words) { return "\u2068" + words + "\u2069"; }  // right-to-left ids stay put
+// Keeps right-to-left text from reordering its surroundings.
+function isolated(words) { return "\u2068" + words + "\u2069"; }
 
 function haloed(view, words, x, y) {
   const { pen } = view;
@@ -16,11 +17,11 @@ function haloed(view, words, x, y) {
 function ticks(low, high, count) {
   const rough = (high - low) / count, power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 5, 10].find((m) => m * power >= rough);
-  const found = [];
+  const values = [];
   for (let v = Math.ceil(low / step) * step; v <= high; v += step) {
-    found.push(Math.abs(v) < step / 1e6 ? 0 : Number(v.toPrecision(12)));
+    values.push(Math.abs(v) < step / 1e6 ? 0 : Number(v.toPrecision(12)));
   }
-  return found;
+  return values;
 }
 
 function drawAxes(view) {
@@ -68,7 +69,7 @@ function drawAxes(view) {
   pen.globalAlpha = 1;
 }
 
-// Names of the groups of training points, each where its group is densest.
+// Positions of group names: where the training points of each group are densest.
 function labelPlaces(view, column) {
   const { training } = view.data, cells = 32, { left, low, right, high } = training.grid;
   const across = (v, from, to) => Math.min(cells - 1, Math.floor((v - from) / (to - from || 1) * cells));
@@ -128,7 +129,7 @@ function drawPoint(view, { layer, i }) {
       pen.lineTo(px + rx, py);
     } else {
       pen.ellipse(px, py, Math.min(rx, 1e5), Math.min(ry, 1e5), 0, 0, 7);
-      pen.globalAlpha = rx < view.wide / 2 ? 0.08 : 0;  // not the whole map
+      pen.globalAlpha = rx < view.wide / 2 ? 0.08 : 0;  // a large disc would shade the whole map
       pen.fillStyle = view.ink;
       pen.fill();
       pen.globalAlpha = 1;

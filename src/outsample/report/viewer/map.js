@@ -1,10 +1,11 @@
-// The map: two canvases, pixels below and lines and words above, and where one looks.
-const REACH = 12, LINKED = 5;  // pixels around the pointer; neighbours that are linked
+// The map: a canvas of points below a canvas of lines and text, and the view's position and zoom.
+const POINTER_REACH = 12;  // pixels
+const MAX_LINES = 5;  // to the nearest training points
 
 class MapView {
-  constructor(stage, data, tell) {
+  constructor(stage, data, onPoint) {
     this.data = data;
-    this.tell = tell;  // called with the point under the pointer, or null
+    this.onPoint = onPoint;  // called with the point under the pointer, or null
     this.stage = stage;
     this.canvas = stage.querySelector(".points");
     this.top = stage.querySelector(".lines");
@@ -27,7 +28,7 @@ class MapView {
     return dark && !this.printing ? "dark" : "light";
   }
 
-  // Both axes have one scale, for then an error bar is a circle, unless the map would be a line.
+  // Both axes have the same scale, so that error bars are circles, unless the map is very elongated.
   setAxes(a, b) {
     const half = this.data.half, single = a === b;
     const most = Math.max(half[a], half[b]), alike = Math.min(half[a], half[b]) > most / 20;
@@ -50,7 +51,7 @@ class MapView {
       const all = [Math.min(box[0], placed.left), Math.max(box[1], placed.right),
         Math.min(box[2], placed.low), Math.max(box[3], placed.high)];
       const size = (b) => Math.max(b[1] - b[0], b[3] - b[2]);
-      if (size(all) < 4 * size(box)) box = all;  // else a stray point would hide the map
+      if (size(all) < 4 * size(box)) box = all;  // otherwise an outlier would shrink the map
     }
     this.home = box;
     this.middle = [(box[0] + box[1]) / 2, (box[2] + box[3]) / 2];
@@ -91,7 +92,7 @@ class MapView {
     this.later(true);
   }
 
-  // Brings a point into view and tells of it.
+  // Moves a point into view and shows its card.
   visit(layer, i) {
     const [px, py] = this.toScreen(layer, i), edge = 14;
     if (px < edge || py < edge || px > this.wide - edge || py > this.high - edge) {
@@ -106,38 +107,39 @@ class MapView {
     if (same && this.under.kept === kept) return;
     this.under = layer ? { layer, i, kept } : null;
     this.later(false);
-    this.tell(this.under);
+    this.onPoint(this.under);
   }
 
   nearest(px, py) {
-    const [x, y] = this.fromScreen(px, py), far = REACH / this.perUnit;
-    for (const layer of [...this.layers].reverse()) {  // new points come first
-      let best = far * far, found = -1;
-      layer.grid.visit(x - far, x + far, y - far, y + far, (i) => {
+    const [x, y] = this.fromScreen(px, py), reach = POINTER_REACH / this.perUnit;
+    for (const layer of [...this.layers].reverse()) {  // new points first
+      let smallest = reach * reach, nearest = -1;
+      layer.grid.visit(x - reach, x + reach, y - reach, y + reach, (i) => {
         if (layer.states[i] === 0) return;
-        const apart = (layer.x[i] - x) ** 2 + (layer.y[i] - y) ** 2;
-        if (apart < best) { best = apart; found = i; }
+        const squared = (layer.x[i] - x) ** 2 + (layer.y[i] - y) ** 2;
+        if (squared < smallest) { smallest = squared; nearest = i; }
       });
-      if (found >= 0) return { layer, i: found };
+      if (nearest >= 0) return { layer, i: nearest };
     }
     return null;
   }
 
-  // Rows of neighbours of a new point: in the data where they are known, else on the map.
+  // Training rows nearest to a new point: in the data if the page has them (`known`), else on the map.
   neighborsOf(layer, i) {
     const training = this.data.training;
     if (layer !== training && layer.neighbors) {
-      const found = [];
+      const neighbors = [];
       for (let k = 0; k < layer.width; k++) {
         const row = layer.neighbors[k * layer.n + i] - 1;
-        if (row >= 0) found.push({ row, far: layer.distances ? layer.distances[k * layer.n + i] : NaN });
+        const far = layer.distances ? layer.distances[k * layer.n + i] : NaN;
+        if (row >= 0) neighbors.push({ row, far });
       }
-      return { known: true, found };
+      return { known: true, found: neighbors };
     }
     if (layer === training) return { known: false, found: [] };
     const x = layer.x[i], y = layer.y[i];
     let reach = 0.02, near = [];
-    while (near.length < LINKED && reach < 8) {
+    while (near.length < MAX_LINES && reach < 8) {
       near = [];
       training.grid.visit(x - reach, x + reach, y - reach, y + reach, (row) => {
         const far = Math.hypot(training.x[row] - x, training.y[row] - y);
@@ -146,16 +148,15 @@ class MapView {
       reach *= 2;
     }
     near.sort((a, b) => a.far - b.far || a.row - b.row);
-    return { known: false, found: near.slice(0, LINKED).map(({ row }) => ({ row, far: NaN })) };
+    return { known: false, found: near.slice(0, MAX_LINES).map(({ row }) => ({ row, far: NaN })) };
   }
 
   restyle() {
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(name).trim();
-    const paper = this.printing || this.theme === "light";
+    const paper = this.theme === "light";
     this.ink = paper ? "#1f2933" : colour("--ink");
     this.soft = paper ? "#55606c" : colour("--soft");
-    this.line = paper ? "#e2e5e9" : colour("--line");
     this.ground = rgb(paper ? "#ffffff" : colour("--card"));
     this.groundPixel = packedColour(this.ground);
     this.tables = colourTable(this.theme, this.ground);
@@ -169,7 +170,7 @@ class MapView {
     const { training, placed } = this.data;
     layer.paint = painted(layer, column, (layer === placed && training.paint.items) || []);
     layer.laid = null;
-    // A word has one colour for both kinds of points: the training points choose first.
+    // A category has the same colour for both kinds of points: training points are coloured first.
     if (layer === training && placed && placed.paint.kind === "names") {
       return this.paint(placed, placed.paint.column);
     }
@@ -195,7 +196,7 @@ class MapView {
     const box = this.stage.getBoundingClientRect();
     const wide = Math.round(box.width), high = Math.round(box.height);
     if (!wide || !high) return;
-    // Few points are drawn finer than the screen and shrunk, which makes them round.
+    // Up to 20,000 points are drawn at twice the resolution and scaled down, for round edges.
     const fine = this.data.training.n + (this.data.placed ? this.data.placed.n : 0) <= 20000;
     this.dense = this.printing ? 3 : Math.min(3, Math.max(devicePixelRatio || 1, fine ? 2 : 1));
     if (this.wide !== wide || this.high !== high) this.dirty = true;
@@ -207,13 +208,13 @@ class MapView {
 
   drawPoints() {
     const at = this.begin();
-    for (const state of [2, 1]) {  // what is not selected lies below
+    for (const state of [2, 1]) {  // points that are not selected first
       for (const layer of this.layers) this.drawLayer(layer, state, at);
     }
     this.raster.show(this.printing);
   }
 
-  // Empties the picture, and tells where points are in it.
+  // Clears the picture; returns the transformation from map units to pixels.
   begin() {
     const { dense, raster } = this, per = this.perUnit * dense;
     const W = Math.round(this.wide * dense), H = Math.round(this.high * dense);
@@ -232,7 +233,7 @@ class MapView {
   drawLines() {
     const { pen, top, dense, wide, high } = this;
     const W = Math.round(wide * dense), H = Math.round(high * dense);
-    // A new size empties it; on paper clearing would be a white sheet over the points.
+    // Resizing clears the canvas; in print, clearRect would paint white over the points.
     if (this.printing || top.width !== W || top.height !== H) {
       top.width = W;
       top.height = H;

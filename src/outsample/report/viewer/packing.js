@@ -1,4 +1,4 @@
-// Unpacks the points: base64 or bytes, deflated; numbers have their first bytes together, then the second.
+// Decodes the points: base64 or bytes, deflated, byte-shuffled (all first bytes, then all second bytes, ...).
 const ARRAYS = { u1: Uint8Array, u2: Uint16Array, i4: Int32Array, f4: Float32Array,
   f8: Float64Array };
 
@@ -11,19 +11,19 @@ async function unpacked(text) {
 async function unpackedBytes(packed) {
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
   const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
-  const told = new DataView(bytes.buffer).getUint32(0, true);
-  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + told)));
-  const body = bytes.subarray(4 + told);
+  const headerSize = new DataView(bytes.buffer).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + headerSize)));
+  const body = bytes.subarray(4 + headerSize);
   const numbers = (part) => unshuffled(body, part);
   const words = (part) => part.count === 0 ? []
     : new TextDecoder().decode(body.subarray(part.at, part.at + part.bytes)).split("\n");
-  const points = (told, kind) => told && {
-    kind, n: told.count,
-    coordinates: told.coordinates.map(numbers),
-    columns: told.columns.map((column) => new Column(column, numbers, words)),
-    width: told.width || 0,
-    neighbors: told.neighbors ? numbers(told.neighbors) : null,
-    distances: told.distances ? numbers(told.distances) : null,
+  const points = (layer, kind) => layer && {
+    kind, n: layer.count,
+    coordinates: layer.coordinates.map(numbers),
+    columns: layer.columns.map((column) => new Column(column, numbers, words)),
+    width: layer.width || 0,
+    neighbors: layer.neighbors ? numbers(layer.neighbors) : null,
+    distances: layer.distances ? numbers(layer.distances) : null,
   };
   return { ...header, rows: numbers(header.rows), training: points(header.training, "training"),
     placed: points(header.placed, "new") };
@@ -31,27 +31,27 @@ async function unpackedBytes(packed) {
 
 function unshuffled(body, { type, at, count }) {
   const Kind = ARRAYS[type], size = Kind.BYTES_PER_ELEMENT;
-  const mixed = new Uint8Array(count * size);
+  const plain = new Uint8Array(count * size);
   for (let rank = 0; rank < size; rank++) {
     for (let i = 0, from = at + rank * count, to = rank; i < count; i++, from++, to += size) {
-      mixed[to] = body[from];
+      plain[to] = body[from];
     }
   }
-  return new Kind(mixed.buffer);
+  return new Kind(plain.buffer);
 }
 
-// A column: numbers; categories, which are codes of words; or text, words one by one.
+// A column of numbers, of categories (codes and their words), or of text (one entry per point).
 class Column {
-  constructor(told, numbers, words) {
-    this.name = told.name;
-    this.kind = told.kind;
-    this.data = told.data ? numbers(told.data) : null;
-    this.words = told.words ? words(told.words) : null;
+  constructor(header, numbers, words) {
+    this.name = header.name;
+    this.kind = header.kind;
+    this.data = header.data ? numbers(header.data) : null;
+    this.words = header.words ? words(header.words) : null;
   }
 
   number(i) { return this.kind === "number" ? this.data[i] : NaN; }
 
-  // Words as they stand; numbers with the digits that float32 has.
+  // Text unchanged; numbers with the digits of their type.
   raw(i) {
     if (this.kind === "category") return this.words[this.data[i]];
     if (this.kind === "text") return this.words[i];
@@ -85,9 +85,9 @@ function grouped(whole) {
 const byId = (id) => document.getElementById(id);
 
 function element(name, role, parent, words) {
-  const made = document.createElement(name);
-  if (role) made.className = role;
-  if (words !== undefined) made.textContent = words;
-  if (parent) parent.append(made);
-  return made;
+  const node = document.createElement(name);
+  if (role) node.className = role;
+  if (words !== undefined) node.textContent = words;
+  if (parent) parent.append(node);
+  return node;
 }

@@ -1,8 +1,8 @@
-// Draws points into pixels: no path, no call for a point, only numbers into an array.
-const MANY = 250000;  // points whose edges nobody sees
+// Draws points into an array of pixels, without canvas paths: one call per frame, not one per point.
+const MAX_SMOOTH_POINTS = 250000;  // more points are drawn without antialiasing
 
-// A mark of a radius as offsets from its middle: those it covers, and those at its edge with the
-// share (of 256) of the fill and of the rim. A hard mark has no edge, for the sake of speed.
+// Pixel offsets of a mark from its centre: `core` is covered fully; `edge` holds triples of an offset
+// and the coverage (of 256) by fill and rim. A hard mark has no edge, which is faster.
 function sprite(radius, shape, rim, stride, hard = false) {
   const reach = Math.ceil(radius + rim + 0.5), core = [], edge = [];
   for (let y = -reach; y <= reach; y++) {
@@ -31,7 +31,7 @@ class Raster {
     this.sprites = new Map();
   }
 
-  // Pixels of the device, with a margin so that marks at the border need no clipping.
+  // Sizes are in device pixels; the margin makes clipping of marks at the border unnecessary.
   resize(wide, high, margin) {
     if (this.wide === wide && this.high === high && this.margin === margin) return;
     Object.assign(this, { wide, high, margin, stride: wide + 2 * margin });
@@ -44,7 +44,7 @@ class Raster {
 
   clear(ground) { this.pixels.fill(ground); }
 
-  // Printers replay what was drawn, and do not see pixels that were put: these go by a copy.
+  // Printing ignores putImageData, so that the image is drawn through a second canvas.
   show(onPaper) {
     const { pen, image, margin, wide, high } = this;
     if (!onPaper) return pen.putImageData(image, -margin, -margin);
@@ -63,10 +63,10 @@ class Raster {
     return this.sprites.get(key);
   }
 
-  // Points of one state: x of the picture is atX + perX * x, the same for y.
+  // Draws the points of one state; the pixel of x is atX + perX * x, and likewise for y.
   draw({ x, y, codes, states, kind }, colours, state, place, radius, rim, rimColour) {
     const { atX, perX, atY, perY } = place, { pixels, stride, margin, wide, high } = this;
-    const cores = [], edges = [], n = x.length, hard = n > MANY;
+    const cores = [], edges = [], n = x.length, hard = n > MAX_SMOOTH_POINTS;
     for (let shape = 0; shape < SHAPES; shape++) {
       const { core, edge } = this.mark(radius, shape, rim, hard);
       cores.push(core);
@@ -99,8 +99,8 @@ function blended(under, over, share, M) {
   return (0xff000000 | (rb & M) | (g << 8)) >>> 0;
 }
 
-// What is drawn of a layer, laid out in the order of drawing: memory is then read in a row, which
-// for a million points is most of the time.
+// The arrays of a layer in drawing order: sequential memory access dominates the time for a million
+// points.
 function laidOut({ x, y, paint, states }) {
   const { order, codes, kind } = paint, n = order.length;
   const laid = { x: new Float32Array(n), y: new Float32Array(n), codes: new Uint8Array(n),
@@ -115,7 +115,7 @@ function laidOut({ x, y, paint, states }) {
   return laid;
 }
 
-// Finds points by place: a uniform grid, points of a cell side by side.
+// Uniform grid over the map, to find points by position.
 class Grid {
   constructor(x, y) {
     const n = x.length, cells = Math.max(1, Math.min(1024, Math.ceil(Math.sqrt(n / 4))));
@@ -144,7 +144,7 @@ class Grid {
   row(y) { return this.clamped((y - this.low) * this.perY); }
   clamped(at) { return Math.max(0, Math.min(this.cells - 1, Math.floor(at))); }
 
-  // Calls back with every point in the cells that a box touches.
+  // Calls `see` with every point in the cells that overlap a box.
   visit(left, right, low, high, see) {
     if (right < this.left || left > this.right || high < this.low || low > this.high) return;
     for (let r = this.row(low); r <= this.row(high); r++) {

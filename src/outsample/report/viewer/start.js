@@ -1,17 +1,17 @@
-// Puts the parts together once the points are unpacked.
+// Entry point: decodes the points and connects map, panel, card and tables.
 const FIRST_ROWS = document.querySelectorAll("tr[data-row]:not([hidden])").length;
 
 async function start() {
   const data = await unpacked(byId("points").textContent);
-  const { training, placed } = data, said = byId("said");
+  const { training, placed } = data;
   for (const layer of [training, placed].filter(Boolean)) {
     layer.named = naming(layer);
     layer.label = colourable(layer).find((column) => column.kind === "category"
       && column.name !== "main_reason" && column.words.length > 1 && column.words.length <= 25) || null;
   }
-  const card = new Card(byId("stage"), said, data);
+  const card = new Card(byId("stage"), byId("said"), data);
   const view = new MapView(byId("stage"), data, (under) => card.show(view, under));
-  const choice = new Choice(view, () => told());
+  const choice = new Choice(view, () => update());
   const drawLater = view.drawLines.bind(view);
   view.drawLines = () => { drawLater(); if (view.under) card.put(view, view.under); };
 
@@ -23,7 +23,7 @@ async function start() {
   function legends() {
     for (const layer of view.layers) legend(byId("legend-" + layer.kind), view, layer, choice);
   }
-  function told() {
+  function update() {
     bars();
     if (p) {
       byId("p-most").value = figure(choice.range[1]);
@@ -31,12 +31,11 @@ async function start() {
       let shown = 0;
       for (let i = 0; i < placed.n; i++) if (placed.states[i]) shown++;
       byId("p-shown").textContent = choice.filtered
-        ? `${grouped(shown)} of ${grouped(placed.n)} new points shown` : "All new points are shown";
+        ? `${grouped(shown)} of ${grouped(placed.n)} new points shown` : "All new points shown";
       byId("p-all").hidden = !choice.filtered;
     }
-    const words = choice.chosen ? `Selected ${choice.words}: ${summary(view, choice)}.`
-      : "Nothing is selected: the export has all points shown.";
-    byId("chosen").textContent = words;
+    byId("chosen").textContent = choice.chosen ? `Selected ${choice.words}: ${summary(view, choice)}.`
+      : "Nothing is selected: the export contains all visible points.";
     byId("drop").hidden = !choice.chosen;
   }
 
@@ -51,7 +50,7 @@ async function start() {
     select.addEventListener("change", paint);
     return paint;
   }
-  // Groups are named by the column that colours the training points, if it names groups.
+  // Labels come from the column that colours the training points, if it has at most 25 categories.
   function labelled() {
     const own = training.paint && training.paint.kind === "names" && training.paint.column;
     return own && own.words.length <= 25 ? own : training.label;
@@ -69,7 +68,7 @@ async function start() {
       data.axes.forEach((name, axis) => { element("option", "", select, name).value = axis; });
       select.value = at;
       select.addEventListener("change", () => {
-        const [a, b] = selects.map((one) => Number(one.value));
+        const [a, b] = selects.map(({ value }) => Number(value));
         view.setAxes(a, b);
         view.labels = training.label && labelPlaces(view, labelled());
       });
@@ -87,7 +86,7 @@ async function start() {
   });
   click("in-view", () => choice.inView());
   click("drop", () => choice.drop());
-  click("export", () => saved(choice.csv(), "selection.csv"));
+  click("export", () => saveFile(choice.csv(), "selection.csv"));
   for (const { kind } of view.layers) {
     byId("show-" + kind).addEventListener("change", (event) => {
       choice.kinds[kind] = event.target.checked;
@@ -100,37 +99,37 @@ async function start() {
     view.later(false);
   });
   if (p) {
-    const most = (value) => {
+    const setLargest = (value) => {
       if (!(value > 0)) return;
       choice.range = [0, Math.min(1, value)];
       choice.apply();
     };
-    byId("p-slide").addEventListener("input", (event) => most(Number((10 ** event.target.value).toPrecision(2))));
-    byId("p-most").addEventListener("change", (event) => most(Number(event.target.value)));
-    click("p-all", () => most(1));
+    byId("p-slide").addEventListener("input", (event) => setLargest(Number((10 ** event.target.value).toPrecision(2))));
+    byId("p-most").addEventListener("change", (event) => setLargest(Number(event.target.value)));
+    click("p-all", () => setLargest(1));
   }
   byId("panel").addEventListener("submit", (event) => event.preventDefault());
   search(view, choice, byId("found-count"));
 
-  const strangest = [...document.querySelectorAll("tr[data-row]")];
+  const unusual = [...document.querySelectorAll("tr[data-row]")];
   let at = -1;
   const go = (place) => {
-    at = (place + strangest.length) % strangest.length;
-    strangest.forEach((row, k) => row.classList.toggle("here", k === at));
+    at = (place + unusual.length) % unusual.length;
+    unusual.forEach((row, k) => row.classList.toggle("here", k === at));
     if (at >= FIRST_ROWS) byId("more-rows")?.click();
-    view.visit(placed, Number(strangest[at].dataset.row));
+    view.visit(placed, Number(unusual[at].dataset.row));
   };
-  strangest.forEach((row, place) => row.addEventListener("click", () => {
+  unusual.forEach((row, place) => row.addEventListener("click", () => {
     go(place);
     byId("stage").scrollIntoView({ block: "nearest", behavior:
       matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
   }));
   byId("more-rows")?.addEventListener("click", (event) => {
-    strangest.forEach((row) => { row.hidden = false; });
+    unusual.forEach((row) => { row.hidden = false; });
     event.target.hidden = true;
-    if (event.isTrusted) strangest[FIRST_ROWS].querySelector("button").focus();
+    if (event.isTrusted) unusual[FIRST_ROWS].querySelector("button").focus();
   });
-  handle(view, choice, (step) => { if (strangest.length) go(at < 0 && step < 0 ? -1 : at + step); });
+  handle(view, choice, (step) => { if (unusual.length) go(at < 0 && step < 0 ? -1 : at + step); });
 
   const onPaper = (printing) => {
     view.printing = printing;
@@ -142,16 +141,16 @@ async function start() {
   addEventListener("beforeprint", () => onPaper(true));
   addEventListener("afterprint", () => onPaper(false));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", legends);
-  told();
+  update();
   view.draw();
   const firstPicture = performance.now();
-  globalThis.mapPage = { view, choice, data, firstPicture };  // for those who script the page
+  globalThis.mapPage = { view, choice, data, firstPicture };  // for tests and scripts
   document.documentElement.dataset.ready = "yes";
 }
 
 start().catch((error) => {
   byId("failed").hidden = false;
   byId("failed").textContent = "The map could not be drawn (" + error.message + "). It needs a browser "
-    + "of 2023 or later. The tables below do not need it.";
+    + "from 2023 or later. The tables below are complete.";
   console.error(error);
 });

@@ -32,7 +32,7 @@ class Looked {
     element("p", "", box, `Arrival ${id}, ${clock(found.time)}, ${found.kind}.`);
     if (found.reasons) {
       this.table("Why", Object.entries(found.reasons).map(([name, one]) =>
-        [told(REASONS, name), `p ${figure(one.p_value, 2)}`]));
+        [textFor(REASONS, name), `p ${figure(one.p_value, 2)}`]));
     }
     const near = found.neighbors.filter(({ row }) => view.rowOf.has(row))
       .map(({ row, distance }) => ({ row: view.rowOf.get(row), far: distance }));

@@ -48,7 +48,7 @@ class StrangeList {
     button.dataset.id = id;
     element("time", "", button, clock(arrivals.times[at]));
     element("b", "", button, " p " + figure(arrivals.values.get("p_value")[at], 2));
-    element("span", "", button, " " + (told(REASONS, arrivals.reasons.get(id) || "") || "strange"));
+    element("span", "", button, " " + (textFor(REASONS, arrivals.reasons.get(id) || "") || "strange"));
     return item;
   }
 

@@ -1,1 +1,1 @@
-"""The report of `outsample reproduce`: the paper's numbers of Section 7 beside ours."""
+"""The report of `outsample reproduce`: the numbers of Section 7, printed and measured."""

@@ -24,59 +24,59 @@ SHORT = {
 }
 
 
-def lowest(found: ExtensionCurve) -> tuple[int, int]:
-    """Return at how many sizes the defaults have the lowest mean error, and how many there are."""
-    return sum(one.method == AUTO for one in found.winners), len(found.winners)
+def lowest(curve: ExtensionCurve) -> tuple[int, int]:
+    """Return the number of sizes at which the defaults have the lowest error, and of all sizes."""
+    return sum(winner.method == AUTO for winner in curve.winners), len(curve.winners)
 
 
-def standing(found: ExtensionCurve) -> str:
-    """Say at how many sizes the defaults are lowest, and how far behind they are elsewhere."""
-    least, total = lowest(found)
-    said = (
+def standing(curve: ExtensionCurve) -> str:
+    """Return a sentence on the sizes at which the defaults have the lowest error."""
+    least, total = lowest(curve)
+    sentence = (
         f"PCAExtension() with all defaults has the lowest mean error at {least} of"
         f" {plural(total, 'training size')}."
     )
-    behind = [one.auto / one.error - 1 for one in found.auto_not_lowest if one.error]
+    behind = [s.auto / s.error - 1 for s in curve.auto_not_lowest if s.error]
     if not behind:
-        return said
-    return f"{said} At the others it is above the lowest by at most {100 * max(behind):.1f} %."
+        return sentence
+    return f"{sentence} At the others it is above the lowest by at most {100 * max(behind):.1f} %."
 
 
-def curve_part(found: ExtensionCurve, suffix: str, drawing: bool) -> Part:
-    """Return the section of Fig. 7.3; titles end in `suffix`, which says if data are simulated."""
+def curve_part(curve: ExtensionCurve, suffix: str, drawing: bool) -> Part:
+    """Return the section of Fig. 7.3; `suffix` of titles marks simulated data."""
     words = [
         "In the paper: the error norm of four methods on 50 of 800 points, against the size of the"
         " training set, as a picture without numbers.",
-        f"Here: a diffusion map of {found.n_points} minutes ({found.n_distinct} of them"
-        f" distinct) in five dimensions; {found.n_hidden} hidden minutes are placed from random"
-        f" training sets, {plural(found.n_repeats, 'repetition')} each. The error is the mean"
+        f"Here: a diffusion map of {curve.n_points} minutes ({curve.n_distinct} of them"
+        f" distinct) in five dimensions; {curve.n_hidden} hidden minutes are placed from random"
+        f" training sets, {plural(curve.n_repeats, 'repetition')} each. The error is the mean"
         " distance from the true image over the size of the map. No number of ours can be held"
         " against one of the paper's.",
-        *_reading(found),
+        *_reading(curve),
     ]
     table = Table(
-        ["Method", *(f"{size} points" for size in found.sizes)],
+        ["Method", *(f"{size} points" for size in curve.sizes)],
         [
-            [one.title + " *" * one.in_paper, *map(measured, one.errors, one.spread)]
-            for one in found.curves
+            [line.title + " *" * line.in_paper, *map(measured, line.errors, line.spread)]
+            for line in curve.curves
         ],
         "Mean error ± standard deviation over repetitions. *: one of the paper's four methods."
         " Shaded: PCAExtension() with all defaults.",
-        frozenset(at for at, one in enumerate(found.curves) if one.method == AUTO),
+        frozenset(at for at, line in enumerate(curve.curves) if line.method == AUTO),
     )  # fmt: skip
     heading = f"Example II, Figure 7.3: error against training size{suffix}"
-    pictures = [_chart(found, suffix)] if drawing else []
-    tables = [table, _shortfalls(found)] if found.auto_not_lowest else [table]
+    pictures = [_chart(curve, suffix)] if drawing else []
+    tables = [table, _shortfalls(curve)] if curve.auto_not_lowest else [table]
     return Part(Section(heading, words, tables, pictures))
 
 
-def _shortfalls(found: ExtensionCurve) -> Table:
-    """List the sizes at which the defaults are not lowest."""
-    titles = {one.method: one.title for one in found.curves}
+def _shortfalls(curve: ExtensionCurve) -> Table:
+    """Return a table of the sizes at which the defaults do not have the lowest error."""
+    titles = {item.method: item.title for item in curve.curves}
     rows = [
-        [str(one.size), titles[one.method], number(one.error, 4),
-         number(one.auto, 4), f"{one.wins} of {found.n_repeats}"]
-        for one in found.auto_not_lowest
+        [str(item.size), titles[item.method], number(item.error, 4),
+         number(item.auto, 4), f"{item.wins} of {curve.n_repeats}"]
+        for item in curve.auto_not_lowest
     ]  # fmt: skip
     return Table(
         ["Training points", "Lowest", "Its error", "Defaults", "Defaults nearer in"],
@@ -86,10 +86,10 @@ def _shortfalls(found: ExtensionCurve) -> Table:
     )
 
 
-def _reading(found: ExtensionCurve) -> list[str]:
-    """Say how often the defaults are lowest, and what they chose."""
+def _reading(curve: ExtensionCurve) -> list[str]:
+    """Return sentences on how often the defaults are lowest, and what they selected."""
     families: Counter[str] = Counter()
-    for chosen in found.chosen:
+    for chosen in curve.chosen:
         families.update(chosen)
     picked = ", ".join(f"{family} {count} times" for family, count in families.items())
     fitting = (
@@ -97,38 +97,38 @@ def _reading(found: ExtensionCurve) -> list[str]:
         " of the very kernel that the Nyström extension uses, so that a model of that kind is bound"
         " to do well on it."
     )
-    errors = {one.method: one.errors for one in found.curves}
+    errors = {line.method: line.errors for line in curve.curves}
     if np.all(errors["tangent"] > errors["nystroem"]):
         fitting += (
             " The paper's own weights are local averages and stay behind the kernel methods on"
             " this map."
         )
-    return [f"Reading: {standing(found)}{_by_median(found)}", fitting]
+    return [f"Reading: {standing(curve)}{_by_median(curve)}", fitting]
 
 
-def _by_median(found: ExtensionCurve) -> str:
-    """Say how the defaults stand by the median, where a few hidden points decide the means."""
-    if not found.auto_not_lowest:
+def _by_median(curve: ExtensionCurve) -> str:
+    """Return a sentence on median errors, for means dominated by single hidden points."""
+    if not curve.auto_not_lowest:
         return ""
-    medians = {one.method: one.medians for one in found.curves}
+    medians = {line.method: line.medians for line in curve.curves}
     least = sum(
         min(medians, key=lambda method: medians[method][at]) == AUTO
-        for at in range(len(found.sizes))
+        for at in range(len(curve.sizes))
     )
     return (
         f" By the median error of the hidden points they are lowest at {least} of"
-        f" {plural(len(found.sizes), 'size')}: they choose for typical points, while a few"
+        f" {plural(len(curve.sizes), 'size')}: they choose for typical points, while a few"
         " minutes unlike all others, which no method places well, weigh most in a mean."
     )
 
 
-def _chart(found: ExtensionCurve, suffix: str) -> Picture:
-    auto_first = sorted(found.curves, key=lambda one: one.method != AUTO)
+def _chart(curve: ExtensionCurve, suffix: str) -> Picture:
+    auto_first = sorted(curve.curves, key=lambda line: line.method != AUTO)
     curves = []
-    for one, style in zip(auto_first, STYLES, strict=False):
-        name = SHORT.get(one.method, one.title) + " *" * one.in_paper
-        strong = one.method == AUTO
-        curves.append(Curve(name, found.sizes, one.errors, style, one.spread, strong))
+    for line, style in zip(auto_first, STYLES, strict=False):
+        name = SHORT.get(line.method, line.title) + " *" * line.in_paper
+        strong = line.method == AUTO
+        curves.append(Curve(name, curve.sizes, line.errors, style, line.spread, strong))
     return Picture(
         curve_chart(
             curves, title=f"Figure 7.3{suffix}", x_label="training points", height=4.8,

@@ -1,4 +1,4 @@
-"""The page as a whole: summary first, then the examples, then settings."""
+"""The report page: summary, examples, settings."""
 
 import os
 from pathlib import Path
@@ -18,7 +18,7 @@ from outsample_lab.wording import number, percent, plural, together
 
 
 def write_report(out_dir: str | os.PathLike[str], results: Results) -> Path:
-    """Write ``report.html``, one file that needs nothing else, into a folder made if missing."""
+    """Write the self-contained ``report.html`` to a folder, which is created if missing."""
     # Without matplotlib it has no pictures, and says so.
     return write_file(Path(out_dir) / "report.html", build_report(results))
 
@@ -40,7 +40,7 @@ def build_report(results: Results) -> str:
     html = build_page(
         "The paper's experiments, run again",
         [part.section for part in parts],
-        lead=f"Section 7 of the paper, its numbers beside ours. {results.paper}.",
+        lead=f"Section 7 of the paper: printed and measured numbers. {results.paper}.",
         facts=_facts(results),
         footer=f"{note}Made by outsample reproduce on this computer in {results.seconds:.0f} s.",
     )
@@ -48,7 +48,7 @@ def build_report(results: Results) -> str:
 
 
 def _facts(results: Results) -> list[tuple[str, str]]:
-    """Return the figures that stand at the top."""
+    """Return the numbers at the top of the page."""
     met, printed = results.sphere.met
     least, total = lowest(results.extension_curve)
     facts = [
@@ -74,12 +74,12 @@ def _summary(results: Results) -> Section:
     ball, curve, data = results.sphere, results.extension_curve, results.data
     met, printed = ball.met
     orders = ball.convergence.orders
-    powers = ", ".join(f"h^{one.slope:.2f} (order {one.order})" for one in orders)
+    powers = ", ".join(f"h^{c.slope:.2f} (order {c.order})" for c in orders)
     words = [
         *([data.notice] if data.notice else []),
         f"Example I, the sphere: {met} of the {printed} mean errors of Table 7.1 are at or below"
         " the printed ones. Errors fall with the step h of the grid about as"
-        f" {powers}, and {percent(min(one.held for one in orders))} of the single placements are"
+        f" {powers}, and {percent(min(c.held for c in orders))} of the single placements are"
         " within their certificate.",
         f"Example II, traffic, Fig. 7.3: {standing(curve)}",
         "Example II, anomalies: the table shows how well each score ranks loud attacks before"
@@ -91,18 +91,18 @@ def _summary(results: Results) -> Section:
     return Section("In short", words, [_areas(results.traffic_day)])
 
 
-def _areas(found: TrafficDay) -> Table:
-    """Return the areas of all trials for loud attacks."""
-    names = [(one.name, short_title(one)) for one in found.trials[0].scores]
+def _areas(day: TrafficDay) -> Table:
+    """Return a table of the AUC of all trials for loud attacks."""
+    names = [(score.name, short_title(score)) for score in day.trials[0].scores]
     rows = []
-    for trial in found.trials:
+    for trial in day.trials:
         areas = [number(score_of(trial, name).auc_loud) for name, _ in names]
         rows.append([trial.title, str(trial.loud.sum()), *areas])
     return Table(
         ["New minutes", "Loud", *(title for _, title in names)],
         rows,
         "Area under the ROC curve; 1 is perfect, 0.5 is chance. Loud: minutes with at least"
-        f" {found.loud_connections} connections of an attack; so few of them make rough areas.",
+        f" {day.loud_connections} connections of an attack; so few of them make rough areas.",
     )
 
 
@@ -139,7 +139,7 @@ def _settings(results: Results) -> Section:
 
 
 def _lines(values: dict[str, Any], before: str = "") -> list[list[str]]:
-    """Return a row for each setting, nested ones with their path."""
+    """Return one row per setting; nested settings have a path."""
     lines = []
     for key, value in values.items():
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-// Puts a rotatable picture over each static 3-D picture of a page. The pictures are told in the
+// Puts a rotatable picture over each static 3-D picture of a page. The pictures are described in the
 // element with the id "scenes", keyed by the alternative text of the image they stand for. Nothing
 // is loaded; without this script, and on paper, the static image stays.
 (function () {
@@ -8,11 +8,11 @@
     : "Drag to turn, double-click to reset; after a click also wheel, arrow keys, + and −.";
   const INK = "#1f2933", FAINT = "#5b6672", FRAME = "#d5dae0", REACH = 14;
   const FONT = "12px system-ui, sans-serif";
-  const told = JSON.parse(document.getElementById("scenes").textContent);
+  const scenes = JSON.parse(document.getElementById("scenes").textContent);
   const groups = new Map();  // pictures of one group turn together
 
   for (const image of document.querySelectorAll("figure img")) {
-    const scene = Object.hasOwn(told, image.alt) ? told[image.alt] : null;
+    const scene = Object.hasOwn(scenes, image.alt) ? scenes[image.alt] : null;
     if (scene) show(image, scene);
   }
 

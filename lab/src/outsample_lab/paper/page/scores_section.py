@@ -1,4 +1,4 @@
-"""Fig. 7.6 on the page: the scores of each new minute, and what the labels say of them."""
+"""Fig. 7.6 on the page: scores of the new minutes, compared with the labels."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ LOG = {"dispersion", "p_value"}  # Scores that span decades
 
 
 def score_part(trial: Trial, first: bool, suffix: str, drawing: bool) -> Part:
-    """Show m(x) in its two readings, the abnormality and the p-value of each new minute."""
+    """Return the section with m(x) in both readings, abnormality and p-value of new minutes."""
     paper = (
         "In the paper: m(x) of each new point; point #51 has 2.72·10⁻⁷, the others"
         " 6.21·10⁻¹⁰ on average, 438 times less. Eq. 2.9 can be read as the minimised objective"
@@ -33,27 +33,27 @@ def score_part(trial: Trial, first: bool, suffix: str, drawing: bool) -> Part:
 
 
 def _score_reading(trial: Trial) -> str:
-    """Say in words what the labels say of each score."""
-    judged = [(one, one.auc_loud) for one in trial.scores if one.auc_loud is not None]
+    """Return sentences that compare each score with the labels."""
+    judged = [(score, score.auc_loud) for score in trial.scores if score.auc_loud is not None]
     if not judged:
         return "Reading: no new minute is loud, so that no area under the ROC curve can be given."
-    said = [f"{short_title(one)}: {_verdict(area)}." for one, area in judged]
+    sentences = [f"{short_title(score)}: {_verdict(area)}." for score, area in judged]
     ratios = [
-        f"{number(one.best_ratio)} times the mean for {short_title(one)}"
-        f" ({number(one.best_squared_ratio)} times if squared)"
-        for one in trial.scores
-        if one.best_ratio is not None
+        f"{number(score.best_ratio)} times the mean for {short_title(score)}"
+        f" ({number(score.best_squared_ratio)} times if squared)"
+        for score in trial.scores
+        if score.best_ratio is not None
     ]
     if ratios:
-        said.append(
+        sentences.append(
             f"The highest m(x) of a loud minute is {'; '.join(ratios)}. The paper's #51 has 438"
             " times the mean of the others."
         )
-    return f"Reading, for the {trial.loud.sum()} loud minutes. {' '.join(said)}"
+    return f"Reading, for the {trial.loud.sum()} loud minutes. {' '.join(sentences)}"
 
 
 def _verdict(area: float) -> str:
-    """Put an area under the ROC curve into words."""
+    """Return a verdict on an area under the ROC curve."""
     words = "finds them" if area >= 0.95 else "finds some of them" if area >= 0.7 else ""
     if not words:
         words = "is no better than chance" if area > 0.3 else "ranks them below ordinary minutes"
@@ -61,7 +61,7 @@ def _verdict(area: float) -> str:
 
 
 def score_table(trial: Trial) -> Table:
-    """Return what the labels say of each score, a row each."""
+    """Return a table that compares each score with the labels, one row per score."""
     header = ["Score", "AUC, loud", "AUC, all", "Mean", "Loud / mean", "Squared", "Paper"]
     words = (
         "AUC: area under the ROC curve of loud minutes and of all labelled ones, against minutes"
@@ -70,32 +70,32 @@ def score_table(trial: Trial) -> Table:
         " root; paper: #51 over the mean of the others."
     )
     rows = [
-        [short_title(one), *map(number, (one.auc_loud, one.auc, one.mean, one.best_ratio,
-                                         one.best_squared_ratio, one.paper_ratio))]
-        for one in trial.scores
+        [short_title(score), *map(number, (score.auc_loud, score.auc, score.mean, score.best_ratio,
+                                         score.best_squared_ratio, score.paper_ratio))]
+        for score in trial.scores
     ]  # fmt: skip
     return Table(header, rows, words)
 
 
 def _top_table(trial: Trial) -> Table:
-    """Name the strangest minutes by each score."""
-    lines = max((len(one.top) for one in trial.scores), default=0)
+    """Return a table of the most unusual minutes by each score."""
+    lines = max((len(score.top) for score in trial.scores), default=0)
 
     def named(top: list[Minute], at: int) -> str:
         if at >= len(top):
             return ABSENT
         return label(top[at].row, top[at].time, top[at].attack or "no label")
 
-    rows = [[str(at + 1), *(named(one.top, at) for one in trial.scores)] for at in range(lines)]
+    rows = [[str(at + 1), *(named(score.top, at) for score in trial.scores)] for at in range(lines)]
     header = ["Rank", *map(short_title, trial.scores)]
-    return Table(header, rows, "The strangest new minutes by each score: number, time, attack.")
+    return Table(header, rows, "The most unusual new minutes by each score: number, time, attack.")
 
 
 def _score_chart(trial: Trial, suffix: str) -> Picture:
     kinds, labels = kinds_of(trial), labels_of(trial.times, trial.attacks)
     traces = [
-        Trace(one.title, one.values, one.name in LOG, LEVELS.get(one.name), "0.01")
-        for one in trial.scores
+        Trace(score.title, score.values, score.name in LOG, LEVELS.get(score.name), "0.01")
+        for score in trial.scores
     ]
     drawn = [
         Kind("no label", kinds.normal, FAINT, "o", 2.2),
@@ -109,6 +109,6 @@ def _score_chart(trial: Trial, suffix: str) -> Picture:
             named=[(at, labels[at].split()[0]) for at in kinds.loud],
         ),
         f"Four scores of each new minute: {trial.title}",
-        "For m(x) and the abnormality high is strange, for the p-value low. The m(x) of Eq. 2.4"
+        "High m(x) and abnormality are unusual, and low p-values. The m(x) of Eq. 2.4"
         " and the p-value are on logarithmic scales.",
     )  # fmt: skip

@@ -17,16 +17,16 @@ GROUND = "#a9cbe6"
 MARKS = {"yellow": (ORANGE, "circle"), "red": (VERMILLION, "square"), "black": (INK, "triangle")}
 
 
-def sphere_parts(found: SphereOrders, drawing: bool) -> list[Part]:
-    """Return the sections of Example I, with pictures if there is matplotlib to draw with."""
-    return [_table(found, drawing), _pictures(found, drawing), _convergence(found, drawing)]
+def sphere_parts(results: SphereOrders, drawing: bool) -> list[Part]:
+    """Return the sections of Example I; `drawing` adds pictures."""
+    return [_table(results, drawing), _pictures(results, drawing), _convergence(results, drawing)]
 
 
-def _table(found: SphereOrders, drawing: bool) -> Part:
-    sizes = sorted({row.n_points for row in found.table})
-    methods = list(dict.fromkeys(row.title for row in found.table))
-    printed = list(dict.fromkeys(row.title for row in found.table if row.paper is not None))
-    cells = {(row.title, row.n_points): row for row in found.table}
+def _table(results: SphereOrders, drawing: bool) -> Part:
+    sizes = sorted({row.n_points for row in results.table})
+    methods = list(dict.fromkeys(row.title for row in results.table))
+    printed = list(dict.fromkeys(row.title for row in results.table if row.paper is not None))
+    cells = {(row.title, row.n_points): row for row in results.table}
 
     def pair(row: TableRow | None) -> list[str]:
         if row is None:
@@ -36,14 +36,14 @@ def _table(found: SphereOrders, drawing: bool) -> Part:
     table = Table(
         ["Method", *(f"{n}, {who}" for n in sizes for who in ("paper", "here"))],
         [[name, *(word for n in sizes for word in pair(cells.get((name, n))))] for name in methods],
-        f"Mean distance of {len(found.figure.truth)} new points from their true"
+        f"Mean distance of {len(results.figure.truth)} new points from their true"
         " images on a sphere of radius 1. After ± the standard deviation over draws of"
         " new points. Shaded: the paper's methods.",
         frozenset(at for at, method in enumerate(methods) if method in printed),
     )
     # Rows of the paper's methods, grid by grid.
     rows = {n: [cells[name, n] for name in printed if (name, n) in cells] for n in sizes}
-    met, total = found.met
+    met, total = results.met
     reading = (
         f"In the paper: three weightings, 900 and 2500 training points, {total} mean errors."
         f" Here: the same, with {met} of {total} at or below the printed number, and"
@@ -62,36 +62,36 @@ def _table(found: SphereOrders, drawing: bool) -> Part:
 
 
 def _in_order(rows: list[TableRow]) -> bool:
-    """Tell whether the methods stand in the paper's order on one grid."""
+    """Return True if the methods have the paper's order of errors on one grid."""
     pairs = [(row.error, row.paper) for row in rows if row.paper is not None]
     return sorted(pairs) == sorted(pairs, key=lambda pair: pair[1])
 
 
 def _charts(rows: dict[int, list[TableRow]]) -> list[Picture]:
-    """Draw the errors on each grid; one scale for all charts, from a power of ten on."""
+    """Return charts of the errors on each grid, with a common scale."""
     every = [x for listed in rows.values() for row in listed for x in (row.error, row.paper) if x]
     limits = 10 ** math.floor(math.log10(min(every))), 1.25 * max(every)
-    alt = "Mean errors of Table 7.1 for {} training points, ours beside the paper's"
+    alt = "Mean errors of Table 7.1 for {} training points, measured and printed"
     return [
         error_picture(listed, f"Table 7.1, {n} training points", limits, alt.format(n))
         for n, listed in rows.items()
     ]
 
 
-def _pictures(found: SphereOrders, drawing: bool) -> Part:
-    figure = found.figure
-    listed = {one.color: one for one in figure.placements if one.color}
-    off = ", ".join(f"{one.title}: {number(float(one.errors.mean()))}" for one in figure.placements)
+def _pictures(results: SphereOrders, drawing: bool) -> Part:
+    figure = results.figure
+    listed = {placement.color: placement for placement in figure.placements if placement.color}
+    off = ", ".join(f"{p.title}: {number(float(p.errors.mean()))}" for p in figure.placements)
     words = [
         f"Mean error of the {len(figure.truth)} new points in these pictures. {off}.",
-        "Reading: beside a radius of 1 such errors can hardly be seen. They are drawn"
+        "Reading: relative to a radius of 1 these errors are hardly visible. They are drawn"
         f" {MAGNIFY:g} times longer at first; on a screen a button shows them as they are.",
     ]
     heading = "Example I, Figures 7.1 and 7.2: new points on the sphere"
     if not drawing or not listed:
         return Part(Section(heading, words))
     first = next(iter(listed.values()))
-    marks = [(one, MARKS.get(color, (INK, "diamond"))) for color, one in listed.items()]
+    marks = [(placement, MARKS.get(color, (INK, "diamond"))) for color, placement in listed.items()]
     scenes = {
         "New points on the sphere, placed by distance weights": _scene(
             "Figure 7.1", figure, [(first, (VERMILLION, "circle"))]
@@ -114,26 +114,26 @@ def _scene(title: str, figure: Figure, placed: list[tuple[Placed, tuple[str, str
         Layer("training set", figure.training, GROUND, size=2.0),
         Layer("true images", figure.truth, GREEN, size=3.2),
     ]
-    for one, (colour, shape) in placed:
+    for placement, (colour, shape) in placed:
         labels = [
             f"error {number(error)}, bound {number(limit)}"
-            for error, limit in zip(one.errors, one.bound, strict=True)
+            for error, limit in zip(placement.errors, placement.bound, strict=True)
         ]
         layers.append(
-            Layer(one.title, one.placed, colour, shape, 3.2, labels=labels,
+            Layer(placement.title, placement.placed, colour, shape, 3.2, labels=labels,
                   origins=figure.truth)
         )  # fmt: skip
     return Scene(title, layers, ("x", "y", "z"), magnify=MAGNIFY, turn=1.15, tilt=0.3, group="ball")
 
 
-def _convergence(found: SphereOrders, drawing: bool) -> Part:
-    told = found.convergence
+def _convergence(results: SphereOrders, drawing: bool) -> Part:
+    convergence = results.convergence
     table = Table(
         ["Method", "Order", "Expected slope", "Slope", "Slope, finer grids", "Within certificate"],
         [
-            [one.title, str(one.order), f"at least {one.claimed}", f"{one.slope:.2f}",
-             f"{one.fine_slope:.2f}", percent(one.held)]
-            for one in told.orders
+            [curve.title, str(curve.order), f"at least {curve.claimed}", f"{curve.slope:.2f}",
+             f"{curve.fine_slope:.2f}", percent(curve.held)]
+            for curve in convergence.orders
         ],
         "Slope: exponent of h fitted to the mean errors. Within certificate: share of all single"
         " placements whose error is at most the certificate given with them.",
@@ -141,21 +141,21 @@ def _convergence(found: SphereOrders, drawing: bool) -> Part:
     words = [
         "In the paper: Theorem 5.1 bounds the error by a multiple of the radius of the"
         " neighbourhood; no experiment follows it. Here: mean errors on grids from"
-        f" {min(told.n_per_axis)} to {max(told.n_per_axis)} points on an axis, neighbours"
-        " within a fixed number of grid steps, with the printed bound, the one that we prove for"
-        " order 0, and the mean certificate of order 0.",
-        _slopes(told),
+        f" {min(convergence.n_per_axis)} to {max(convergence.n_per_axis)} points per axis, with"
+        " neighbours within a fixed number of grid steps; the printed bound; the bound that we"
+        " prove for order 0; and the mean certificate of order 0.",
+        _slopes(convergence),
     ]
-    pictures = [_slope_chart(told)] if drawing else []
+    pictures = [_slope_chart(convergence)] if drawing else []
     heading = "Example I: error against the step of the grid"
     return Part(Section(heading, words, [table], pictures))
 
 
-def _slopes(told: Convergence) -> str:
-    kept = [one for one in told.orders if one.slope >= one.claimed - 0.05]
-    count = f"{len(kept)} of {len(told.orders)}"
-    largest = next(one.largest for one in told.orders if one.order == 0)
-    gap = float((told.corrected / largest).min())
+def _slopes(convergence: Convergence) -> str:
+    kept = [curve for curve in convergence.orders if curve.slope >= curve.claimed - 0.05]
+    count = f"{len(kept)} of {len(convergence.orders)}"
+    largest = next(curve.largest for curve in convergence.orders if curve.order == 0)
+    gap = float((convergence.corrected / largest).min())
     steep = f"Reading: {count} slopes are at least the expected one, to within 0.05."
     if gap < 1:
         return f"{steep} The bound proved here does not hold on every grid; see the picture."
@@ -166,18 +166,18 @@ def _slopes(told: Convergence) -> str:
     )
 
 
-def _slope_chart(told: Convergence) -> Picture:
-    steps = told.steps
+def _slope_chart(convergence: Convergence) -> Picture:
+    steps = convergence.steps
     curves = [
-        Curve("3Kδ, Theorem 5.1", steps, told.theorem, (FAINT, "--", "")),
-        Curve("Kε, proved here", steps, told.corrected, (INK, ":", "")),
+        Curve("3Kδ, Theorem 5.1", steps, convergence.theorem, (FAINT, "--", "")),
+        Curve("Kε, proved here", steps, convergence.corrected, (INK, ":", "")),
     ]
-    for one, style in zip(told.orders, (BLUE, ORANGE, GREEN), strict=False):
-        if one.order == 0:
-            curves.append(Curve("certificate, mean", steps, one.certificate, (BLUE, ":", "")))
-        name = f"order {one.order}, slope {one.slope:.2f}"
-        mark = STYLES[one.order % len(STYLES)][2]
-        curves.append(Curve(name, steps, one.errors, (style, "-", mark), one.spread, True))
+    for curve, style in zip(convergence.orders, (BLUE, ORANGE, GREEN), strict=False):
+        if curve.order == 0:
+            curves.append(Curve("certificate, mean", steps, curve.certificate, (BLUE, ":", "")))
+        name = f"order {curve.order}, slope {curve.slope:.2f}"
+        mark = STYLES[curve.order % len(STYLES)][2]
+        curves.append(Curve(name, steps, curve.errors, (style, "-", mark), curve.spread, True))
     return Picture(
         curve_chart(curves, title="Error against grid step", x_label="step h of the grid, radians",
                     y_label="mean error"),

@@ -21,17 +21,17 @@ GROUND = "#c3ccd6"
 TURN = 0.4  # Where maps are first seen from: coordinate 2 across, coordinate 1 towards the viewer
 
 
-def traffic_parts(found: TrafficDay, suffix: str, drawing: bool) -> list[Part]:
-    """Return the sections of Fig. 7.4 to 7.6; `suffix` says in titles if data are simulated."""
-    parts = [_map_part(found, suffix, drawing)]
-    for at, trial in enumerate(found.trials):
-        parts.append(_placed_part(found, trial, at, suffix, drawing))
+def traffic_parts(day: TrafficDay, suffix: str, drawing: bool) -> list[Part]:
+    """Return the sections of Fig. 7.4 to 7.6; `suffix` of titles marks simulated data."""
+    parts = [_map_part(day, suffix, drawing)]
+    for at, trial in enumerate(day.trials):
+        parts.append(_placed_part(day, trial, at, suffix, drawing))
         parts.append(score_part(trial, at == 0, suffix, drawing))
     return parts
 
 
-def _map_part(found: TrafficDay, suffix: str, drawing: bool) -> Part:
-    day = found.map
+def _map_part(traffic_day: TrafficDay, suffix: str, drawing: bool) -> Part:
+    day = traffic_day.map
     points, attacks = day.coordinates[:, :3], day.attacks
     far = np.linalg.norm(points - np.median(points, axis=0), axis=1)
     marked = sorted((at for at, attack in enumerate(attacks) if attack), key=lambda at: -far[at])
@@ -64,8 +64,8 @@ def _map_part(found: TrafficDay, suffix: str, drawing: bool) -> Part:
     return turning_part(heading, words, {alt: scene}, [caption])
 
 
-def _placed_part(found: TrafficDay, trial: Trial, at: int, suffix: str, drawing: bool) -> Part:
-    """Show where both extensions put the new minutes."""
+def _placed_part(day: TrafficDay, trial: Trial, at: int, suffix: str, drawing: bool) -> Part:
+    """Return the section on where both extensions place the new minutes."""
     kinds, labels = kinds_of(trial), labels_of(trial.times, trial.attacks)
     paper = (
         "In the paper: a new day, placed by Nyström on the left and by tangent weights on the"
@@ -77,20 +77,20 @@ def _placed_part(found: TrafficDay, trial: Trial, at: int, suffix: str, drawing:
         f"Here: {trial.title}. {trial.n_training} minutes were learned"
         f" ({trial.trained_on}), {len(trial.times)} new ones placed, with"
         f" {trial.n_neighbors} neighbours for tangent weights. {len(kinds.loud)} new minutes"
-        f" have at least {found.loud_connections} connections of an attack and are called loud;"
+        f" have at least {day.loud_connections} connections of an attack and are called loud;"
         f" {len(kinds.quiet)} are labelled with fewer.",
         _placed_reading(trial, kinds.loud, labels),
     ]
     heading = f"Example II, Figure 7.5: {trial.title}{suffix}"
     if not drawing:
         return Part(Section(heading, words))
-    around = np.concatenate([trial.nystroem[:, :3], trial.pca[:, :3], _normal_map(found)])
+    around = np.concatenate([trial.nystroem[:, :3], trial.pca[:, :3], _normal_map(day)])
     placed = {"Nyström extension": trial.nystroem, "Tangent weights, Eq. 4.5": trial.pca}
     scenes = {
         f"{trial.title}, placed by {name}": Scene(
             f"Figure 7.5, {name}{suffix}",
             [
-                Layer(f"map of {found.map.day}", _normal_map(found), GROUND, size=1.8),
+                Layer(f"map of {day.map.day}", _normal_map(day), GROUND, size=1.8),
                 *_new_layers(images[:, :3], labels, kinds),
             ],
             AXES,
@@ -108,30 +108,30 @@ def _placed_part(found: TrafficDay, trial: Trial, at: int, suffix: str, drawing:
 
 
 def _placed_reading(trial: Trial, loud: list[int], labels: list[str]) -> str:
-    """Compare the two extensions, and say how far out the loud minutes are put."""
+    """Return sentences that compare the two extensions on loud minutes."""
     gaps = np.linalg.norm(trial.nystroem - trial.pca, axis=-1)
     gaps = gaps[np.isfinite(gaps)]
     middle = float(np.median(gaps)) if len(gaps) else None
     high = float(np.quantile(gaps, 0.9)) if len(gaps) else None
-    said = (
+    sentence = (
         f"Reading: in all coordinates the two extensions put half of the new minutes within"
         f" {number(middle, 2)} of each other, and a tenth more than {number(high, 2)} apart."
     )
     if not loud:
-        return said
-    left, right = (_ranked(one[:, :3], loud, labels) for one in (trial.nystroem, trial.pca))
+        return sentence
+    left, right = (_ranked(Y[:, :3], loud, labels) for Y in (trial.nystroem, trial.pca))
     return (
-        f"{said} By distance from the median of the new minutes in these three coordinates, loud"
+        f"{sentence} By distance from the median of the new minutes in these coordinates, loud"
         f" minutes have these ranks among {len(trial.times)}. Nyström: {left}. Tangent weights:"
         f" {right}. A weighted mean of neighbours' images stays near them, so that the place of a"
-        " strange minute need not be strange; its score has to tell."
+        " anomalous minute need not be unusual; that is for its score to show."
     )
 
 
 def _new_layers(points: Array, labels: list[str], kinds: Kinds) -> list[Layer]:
-    rest = [at for at in kinds.normal if at not in set(kinds.top)]
+    others = [at for at in kinds.normal if at not in set(kinds.top)]
     layers = [
-        _layer("new, no label", points, labels, rest, SKY, size=2.6),
+        _layer("new, no label", points, labels, others, SKY, size=2.6),
         _layer("quiet attack", points, labels, kinds.quiet, ORANGE, "triangle", 2.8),
         _layer("most abnormal without label", points, labels, kinds.top, PURPLE, "square", 4.2,
                True),
@@ -149,13 +149,13 @@ def _layer(
     return Layer(name, points[places], colour, shape, size, rim, words, always)
 
 
-def _normal_map(found: TrafficDay) -> Array:
-    kept = [at for at, attack in enumerate(found.map.attacks) if not attack]
-    return found.map.coordinates[:, :3][kept]
+def _normal_map(day: TrafficDay) -> Array:
+    kept = [at for at, attack in enumerate(day.map.attacks) if not attack]
+    return day.map.coordinates[:, :3][kept]
 
 
 def _ranked(points: Array, places: list[int], labels: list[str]) -> str:
-    """Name some points with their ranks by distance from the median, 1 being farthest out."""
+    """Return labels with ranks by distance from the median; 1 is the farthest."""
     far = np.nan_to_num(np.linalg.norm(points - np.nanmedian(points, axis=0), axis=1))
     ranks = np.argsort(np.argsort(-far, kind="stable")) + 1
     listed = sorted((int(ranks[at]), labels[at]) for at in places)
@@ -163,7 +163,7 @@ def _ranked(points: Array, places: list[int], labels: list[str]) -> str:
 
 
 def _shape(points: Array) -> str:
-    """Say how far the bulk of a map is a horseshoe: its second coordinate bent over the first."""
+    """Return a sentence on whether the map is a horseshoe: a bent second coordinate."""
     if not len(points):
         return ""
     first, second = points[:, 0], points[:, 1]

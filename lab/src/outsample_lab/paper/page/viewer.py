@@ -1,4 +1,4 @@
-"""Makes still pictures of a page turn: the viewer's script and the points that it draws.
+"""Interactive 3-D pictures on a page: the viewer's script and its points.
 
 A viewer of our own rather than Plotly: 10 KB of script instead of 4.7 MB, no further dependency,
 and the page stays an ordinary one with still pictures where scripts are off, and on paper.
@@ -39,7 +39,7 @@ img.still { display: none !important; }
 
 
 class Part(NamedTuple):
-    """A section of the page, and those of its pictures that turn."""
+    """A section of the page, and its interactive pictures."""
 
     section: Section
     # By the alternative text of the still picture.
@@ -49,21 +49,21 @@ class Part(NamedTuple):
 def turning_part(
     heading: str, words: Sequence[str], scenes: dict[str, Scene], captions: Sequence[str]
 ) -> Part:
-    """Return a section with the still pictures of scenes, each under its alternative text."""
+    """Return a section with static pictures of scenes, by alternative text."""
     drawn = zip(scenes.items(), captions, strict=True)
     pictures = [Picture(scene_picture(scene), alt, caption) for (alt, scene), caption in drawn]
     return Part(Section(heading, words, pictures=pictures), scenes)
 
 
 def with_viewer(html: str, parts: Sequence[Part]) -> str:
-    """Return a page of `build_page`, made of these parts, with its scenes made to turn.
+    """Return a page of `build_page` with interactive scenes.
 
     A style, the points and the script come in; the points cannot end their element early, whatever
     words they come with.
     """
     scenes = {alt: scene_data(scene) for part in parts for alt, scene in part.scenes.items()}
-    told = json.dumps(scenes, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
-    points = told.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    text = json.dumps(scenes, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    points = text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
     script = files("outsample_lab.paper.page").joinpath("scene.js").read_text("utf-8")
     head, _, body = html.partition("</head>")
     body, _, end = body.rpartition("</body>")
