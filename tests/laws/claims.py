@@ -13,6 +13,8 @@ LAWS = {
     "batch": "batch, single and shuffled queries agree bit for bit",
     "chunks": "chunks and threads change nothing, bit for bit",
     "pure": "a query leaves the model bit-identical",
+    "fitted": "parameters changed after fit do not matter until fit is called again",
+    "failed fit": "a fit that raises leaves the estimator as it was",
     "file": "a model that was saved and loaded answers the same, bit for bit",
     "own place": "a training point gets its own coordinates",
     "copies": "coinciding points get the mean of their images",

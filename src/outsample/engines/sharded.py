@@ -110,10 +110,10 @@ class ShardedPlacer:
         checked, dtype = check_rows(extension, X)
         if self._held is None:
             self._held = persist(*self._shards)
-        told = self.path, self.checksum, name, extension._answer_type(dtype)
+        told = self.path, self.checksum, name, extension.training_.answer_type(dtype)
 
         def answer(rows: Points) -> list[np.ndarray]:
-            rows, tasks = in_metric(rows, extension.metric), []
+            rows, tasks = in_metric(rows, extension.training_.metric), []
             for at in range(0, rows.shape[0], BLOCK_ROWS):
                 block = delayed(rows[at : at + BLOCK_ROWS])
                 found = [

@@ -20,10 +20,11 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from outsample._blocks import lazy_on_dask
-from outsample._validation import check_given, check_images, check_rows, fits_float32, is_map
+from outsample._validation import TrainingRecord, check_given, check_images, check_rows, is_map
+from outsample.estimators.fitting import fit_in_one_step
 from outsample.estimators.map_extension import MapExtension
 from outsample.estimators.pca_extension import PCAExtension
-from outsample.points import map_size, relative_error
+from outsample.points import relative_error
 from outsample.records import Placement, Reals
 
 if TYPE_CHECKING:
@@ -46,10 +47,11 @@ class NotKept:
 
 
 def _can_place(extended: Extended) -> bool:
-    """Tell whether the extension says how far to trust it; None is a `PCAExtension`."""
-    if extended.extension is not None and not hasattr(extended.extension, "place"):
+    """Tell whether the extension, fitted or to be fitted, has ``place``; None is `PCAExtension`."""
+    extension = getattr(extended, "extension_", extended.extension)
+    if extension is not None and not hasattr(extension, "place"):
         raise AttributeError(
-            f"{type(extended.extension).__name__} has no place; use transform, or an extension "
+            f"{type(extension).__name__} has no place; use transform, or an extension "
             "that has it, such as PCAExtension."
         )
     return True
@@ -102,6 +104,8 @@ class Extended(
     (10, 2)
     """
 
+    training_: TrainingRecord
+
     def __init__(self, embedding: Any, extension: Any = None) -> None:
         self.embedding = embedding
         self.extension = extension
@@ -128,7 +132,7 @@ class Extended(
         -------
         self
         """
-        self._embed(X, y)
+        fit_in_one_step(self, X, y)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Reals:
@@ -145,7 +149,7 @@ class Extended(
         -------
         ndarray of shape (n, d)
         """
-        return self._embed(X, y)
+        return fit_in_one_step(self, X, y)
 
     @lazy_on_dask
     def transform(self, X: Any) -> Reals:
@@ -164,7 +168,8 @@ class Extended(
         X, dtype = check_rows(self, X)
         if not isinstance(self.extension_, MapExtension):  # which takes any real type
             X = X.astype(dtype, copy=False)
-        return self._typed(images_by(self.extension_, X), dtype)
+        kind = self.training_.answer_type(dtype)
+        return images_by(self.extension_, X).astype(kind, copy=False)
 
     @available_if(_can_place)
     @lazy_on_dask
@@ -204,13 +209,13 @@ class Extended(
         placed = self.transform(X).astype(np.float64, copy=False)
         if not is_map(y):
             return np.nan
-        return -relative_error(placed, check_images(y, placed.shape), self._map_size)
+        return -relative_error(placed, check_images(y, placed.shape), self.training_.map_size)
 
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
 
-    def _embed(self, X: Any, y: Any) -> np.ndarray:
+    def _fit(self, X: Any, y: Any) -> np.ndarray:
         if isinstance(self.embedding, NotKept):
             raise TypeError(
                 f"embedding was not kept in the model file ({self.embedding.words}); to fit again, "
@@ -236,13 +241,8 @@ class Extended(
             )
         self.extension_ = clone(extension, safe=False)
         self.extension_.fit(X, Y)
-        self.n_components_, self._map_size = Y.shape[1], map_size(Y.astype(np.float64))
-        self._map_fits_float32 = fits_float32(Y)
-        return self._typed(Y, X.dtype)
-
-    def _typed(self, Y: np.ndarray, dtype: np.dtype) -> np.ndarray:
-        """Images in the type of the points, float64 where float32 cannot hold the map."""
-        return Y.astype(dtype if self._map_fits_float32 else np.float64, copy=False)
+        self.n_components_, self.training_ = Y.shape[1], TrainingRecord.of(X, Y)
+        return Y.astype(self.training_.answer_type(X.dtype), copy=False)
 
 
 def images_by(fitted: Any, X: Any) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from outsample._blocks import lazy_on_dask
 from outsample._pieces import in_pieces
 from outsample._validation import (
+    TrainingRecord,
     check_choice,
     check_jobs,
     check_number,
@@ -23,6 +25,7 @@ from outsample._validation import (
     is_map,
     random_seed,
 )
+from outsample.estimators.fitting import fit_in_one_step
 from outsample.estimators.novelty_model import NoveltyModel
 from outsample.estimators.outlier_scores import OutlierScores
 from outsample.estimators.pca_extension import PCAExtension
@@ -117,6 +120,7 @@ class NoveltyDetector(Surroundings, OutlierScores):
     array([0.002])
     """
 
+    training_: TrainingRecord
     extension_: Any
     distinct_: Distinct
     model_: NoveltyModel
@@ -159,6 +163,10 @@ class NoveltyDetector(Surroundings, OutlierScores):
         -------
         self
         """
+        fit_in_one_step(self, X, y)
+        return self
+
+    def _fit(self, X: Any, y: Any) -> None:
         self._check_parameters()
         least = 4 if self.calibration == "split" else 2
         if is_map(y) and not self._makes_its_map():
@@ -169,12 +177,14 @@ class NoveltyDetector(Surroundings, OutlierScores):
         if self.calibration == "split":
             order = np.random.default_rng(random_seed(self.random_state)).permutation(n)
             rows, rest = np.sort(order[: n // 2]), np.sort(order[n // 2 :])
-        self.training_rows_, self.metric_ = rows, "euclidean"
+        self.training_rows_ = rows
         self._fit_extension(points[rows], None if images is None else images[rows])
-        core, kind, radius = self.extension if self._core is None else self._core, "auto", None
+        core, metric = self.extension if self._core is None else self._core, "euclidean"
+        kind, radius = "auto", None
         if hasattr(core, "place") and hasattr(core, "metric"):
             check_choice("index", core.index, CHOICES)
-            self.metric_, kind, radius = core.metric, core.index, core.radius
+            metric, kind, radius = core.metric, core.index, core.radius
+        self.training_ = TrainingRecord(n, sparse.issparse(points), metric, self.n_jobs)
         if self._map is None:
             own = in_metric(points[rows], self.metric_)
             self.distinct_ = distinct_points(own, self.n_jobs)
@@ -188,7 +198,6 @@ class NoveltyDetector(Surroundings, OutlierScores):
         if self.calibration == "split":
             self.scores_ = np.sort(self.model_.abnormality(self._in_metric(points[rest])))
         self.offset_ = -min(conformal.threshold(self.scores_, self.alpha), NEVER)
-        return self
 
     @lazy_on_dask
     def abnormality(self, X: Any) -> Reals:
@@ -230,7 +239,8 @@ class NoveltyDetector(Surroundings, OutlierScores):
         if self._map is None:
             judged: Any = {"abnormality": self.abnormality(X), "p_value": self.p_values(X)}
             return JudgedPlacement(**self.extension_.place(Q)._asdict(), **judged)
-        place, known = self.model_.place, (self._map, self.scores_, self._core._answer_type(dtype))
+        kind = self._core.training_.answer_type(dtype)
+        place, known = self.model_.place, (self._map, self.scores_, kind)
         return JudgedPlacement(*in_pieces(lambda rows: place(self._in_metric(rows), *known), Q))
 
     def explain(self, X: Any) -> list[Explanation]:
@@ -261,12 +271,16 @@ class NoveltyDetector(Surroundings, OutlierScores):
         return [one._replace(neighbors=rows[one.neighbors]) for one in told]
 
     def _known(self) -> Known:
-        n = len(self.training_rows_) + (self.calibration == "split") * len(self.scores_)
         parts = self.model_.index, self.distinct_, self.metric_, self._map, self.training_rows_
-        return Known(*parts, n, getattr(self._core, "embedding_", None))
+        return Known(*parts, self.training_.n_rows, getattr(self._core, "embedding_", None))
 
     def _in_metric(self, X: Points) -> Points:
         return in_metric(X, self.metric_)
+
+    @property
+    def metric_(self) -> str:
+        """Metric of the distances."""
+        return self.training_.metric
 
     @property
     def _core(self) -> Any:

@@ -10,9 +10,9 @@ from sklearn.utils import Tags
 
 from outsample._blocks import lazy_on_dask
 from outsample._pieces import in_pieces
-from outsample._validation import check_choice, check_fitted, check_jobs, check_rows
+from outsample._validation import check_fitted, check_rows
 from outsample.estimators.map_extension import MapExtension
-from outsample.estimators.pca_parameters import given_parameters, takes_sparse
+from outsample.estimators.pca_parameters import check_parameters, given_parameters, takes_sparse
 from outsample.estimators.surroundings import Known, Surroundings
 from outsample.neighbors.distinct import Distinct, distinct_points, left_out_copies
 from outsample.neighbors.index import NeighborIndex
@@ -195,9 +195,8 @@ class PCAExtension(Surroundings, MapExtension):
         return tags
 
     def _check_parameters(self) -> None:
-        """Refuse what needs no data to be wrong; the rest is in `given_parameters`."""
-        check_choice("metric", self.metric, ["euclidean", "cosine"])
-        check_jobs(self.n_jobs)
+        """Reject what needs no data to be wrong; `given_parameters` checks the others."""
+        check_parameters(self)
 
     def _learn(self, X: Points, Y: np.ndarray) -> None:
         points = in_metric(X, self.metric)
@@ -220,7 +219,7 @@ class PCAExtension(Surroundings, MapExtension):
         self.loo_error_ = mean_error(images, self.left_out_, problem.size)
 
     def _extend(self, X: Points) -> np.ndarray:
-        return self.model_.transform(in_metric(X, self.metric))
+        return self.model_.transform(in_metric(X, self.training_.metric))
 
     @lazy_on_dask
     def place(self, X: Any) -> Placement:
@@ -237,12 +236,13 @@ class PCAExtension(Surroundings, MapExtension):
         """
         check_fitted(self)
         X, dtype = check_rows(self, X)
-        kind, metric = self._answer_type(dtype), self.metric
+        kind, metric = self.training_.answer_type(dtype), self.training_.metric
         place = self.model_.place
         return Placement(*in_pieces(lambda rows: place(in_metric(rows, metric), kind), X))
 
     def _known(self) -> Known:
-        parts, n = (self.index_, self.distinct_, self.metric, self.model_), len(self.embedding_)
+        n, metric = self.training_.n_rows, self.training_.metric
+        parts = self.index_, self.distinct_, metric, self.model_
         return Known(*parts, np.arange(n), n, self.embedding_)
 
     @property
@@ -275,15 +275,11 @@ class PCAExtension(Surroundings, MapExtension):
     @property
     def tangent_dim_(self) -> int:
         """Tangent dimension in use."""
-        if self.tangent_dim != "auto":
-            return self.tangent_dim
         return self.model_.fitted.placer.tangent_dim
 
     @property
     def curvature_(self) -> float:
         """The paper's c in use; 1 where nothing uses it."""
-        if self.curvature != "auto":
-            return float(self.curvature)
         learnt = self.model_.fitted.arrays().items()
         found = (value for name, value in learnt if name.rpartition(".")[2] == "curvature")
         return float(next(found, 1.0))
