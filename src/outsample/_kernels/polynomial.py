@@ -16,6 +16,8 @@ TOLERANCE = 1e-10
 LEAST_RESIDUAL = 1e-6
 # Relative ridge on all but the constant, enough to factor neighbourhoods that lie on a line.
 RIDGE = 1e-11
+# A query is far from its neighbours if it is so many times their size away from their mean.
+FAR_AWAY = 2.0
 
 
 @njit
@@ -106,7 +108,11 @@ def fit_polynomial(design, weights, sigma, first, axes, rows, per_point, i, imag
 
 @njit
 def reweight(design, coefficients, images, sigma, first, axes, rows, per_point, i, taper, weights):
-    """Weights of the absolute loss: the taper over the Mahalanobis length of each residual."""
+    """Weights of the absolute loss: the taper over the Mahalanobis length of each residual.
+
+    Lengths are relative to the largest, so that scaling the images by a power of two changes no
+    bit.
+    """
     k, p = design.shape
     d = images.shape[1]
     isotropic = sigma.shape[1] == 1
@@ -131,7 +137,45 @@ def reweight(design, coefficients, images, sigma, first, axes, rows, per_point, 
         largest = max(largest, lengths[j])
     for j in range(k):
         length = max(lengths[j], LEAST_RESIDUAL * largest)
-        weights[j] = taper[j] / length if largest > 0.0 else taper[j]
+        weights[j] = taper[j] * (largest / length) if largest > 0.0 else taper[j]
+
+
+@njit
+def center_if_far(T, origin):
+    """Coordinates (k, t) in a box of size 1 around their mean, if the query is far from all.
+
+    ``origin`` (1, t) gets the coordinates of the query. Seen from afar the neighbours lie in one
+    direction, and monomials around the query are nearly dependent: their normal equations lose 12
+    digits at 100 times the size of the data. Near the query the largest weights are, and monomials
+    around it suit these.
+    """
+    k, t = T.shape
+    size = away = 0.0
+    for a in range(t):
+        mean = 0.0
+        for j in range(k):
+            mean += T[j, a]
+        origin[0, a] = -mean / k
+        away = max(away, abs(mean / k))
+        for j in range(k):
+            size = max(size, abs(T[j, a] + origin[0, a]))
+    if away <= FAR_AWAY * size:
+        origin[:] = 0.0
+        return
+    size = size if size > 0.0 else 1.0
+    for a in range(t):
+        for j in range(k):
+            T[j, a] = (T[j, a] + origin[0, a]) / size
+        origin[0, a] /= size
+
+
+@njit
+def value_of(terms, coefficients, a):
+    """Polynomial (p,) of column a of the images, at the point with these terms (1, p)."""
+    value = 0.0
+    for u in range(terms.shape[1]):
+        value += terms[0, u] * coefficients[u, a]
+    return value
 
 
 @njit
@@ -164,6 +208,8 @@ def solve_polynomial(
         t = tangent_dim
         T = np.empty((k, t))
         tangent_coordinates(X, Q[i], rows, distances[first:last], reach[i], T)
+        origin = np.empty((1, t))
+        center_if_far(T, origin)
         images = np.empty((k, d))
         for j in range(k):
             for a in range(d):
@@ -185,6 +231,8 @@ def solve_polynomial(
             if sound or degree == 0:
                 break
             degree -= 1
+        terms = np.empty((1, p))
+        fill_design(origin, degree, terms)
         errors = np.empty((k, d))
         change = np.zeros((p, d))
         size = 0.0
@@ -207,10 +255,11 @@ def solve_polynomial(
                 break
             moved = 0.0
             for a in range(d):
-                moved = max(moved, abs(change[0, a]))
+                moved = max(moved, abs(value_of(terms, change, a)))
                 for u in range(p):
                     coefficients[u, a] += change[u, a]
+                size = max(size, abs(value_of(terms, coefficients, a)))
             if moved <= TOLERANCE * size:
                 break
         for a in range(d):
-            out[a] = Y[rows[0], a] + coefficients[0, a]
+            out[a] = Y[rows[0], a] + value_of(terms, coefficients, a)

@@ -136,7 +136,7 @@ def polynomial_terms(order, t):
 
 @njit
 def fill_design(T, order, design):
-    """Monomials of the tangent coordinates, the constant first: at the query only it is 1."""
+    """Monomials of the tangent coordinates, the constant first."""
     k, t = T.shape
     for j in range(k):
         design[j, 0] = 1.0
