@@ -29,6 +29,8 @@ LARGEST_VALUE = 1e300
 # The largest image of a map is no larger than this, nor smaller than one over it, for float32.
 FLOAT32_MAP = 1e18
 FLOATS = [np.float64, np.float32]
+# Sparse points with fewer columns are fitted as dense ones.
+SPARSE_COLUMNS = 100
 GENERATORS = (np.random.RandomState, np.random.Generator)
 
 
@@ -76,14 +78,14 @@ def check_training(
     Y = np.array(Y, dtype=np.float64, order="C").reshape(X.shape[0], -1)
     _check_size("X", X)
     _check_size("y", Y)
-    return float64_rows(X, copy=True), Y
+    return float64_rows(_dense_if_narrow(X), copy=True), Y
 
 
 def check_points(estimator: BaseEstimator, X: Any, least_rows: int = 2) -> tuple[Points, np.dtype]:
     """Check training points (n, D) without images: float64, and the type to answer in."""
     checked = _validated(estimator, X=X, ensure_min_samples=least_rows)
     _check_size("X", checked)
-    return float64_rows(checked, copy=True), checked.dtype
+    return float64_rows(_dense_if_narrow(checked), copy=True), checked.dtype
 
 
 def check_fitted(estimator: BaseEstimator) -> None:
@@ -127,7 +129,7 @@ def _is_plain(estimator: BaseEstimator, X: Any) -> bool:
 
 def check_given(estimator: BaseEstimator, X: Any, least_rows: int) -> Points:
     """Check points to fit, at least so many, in the type and order they came in."""
-    return _validated(estimator, X=X, ensure_min_samples=least_rows)
+    return _dense_if_narrow(_validated(estimator, X=X, ensure_min_samples=least_rows))
 
 
 def is_map(y: Any) -> bool:
@@ -239,6 +241,11 @@ def _validated(estimator: BaseEstimator, **arguments: Any) -> Any:
     if arguments.get("reset", True) or sparse.issparse(checked) == estimator.training_.is_sparse:
         return checked
     return checked.toarray() if sparse.issparse(checked) else sparse.csr_matrix(checked)
+
+
+def _dense_if_narrow(X: Points) -> Points:
+    """Points to fit; of few columns as an array, so that the container does not matter."""
+    return X.toarray() if sparse.issparse(X) and X.shape[1] < SPARSE_COLUMNS else X
 
 
 def _same_kind(value: Any, choice: Any) -> bool:

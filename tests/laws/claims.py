@@ -32,7 +32,8 @@ LAWS = {
     "few": "two, three and five training points are enough",
     "refusal": "NaN, infinity, wrong columns or names: a ValueError that says which",
     "place of refusal": "and in which row and column",
-    "sparse": "sparse points give the answer of dense ones",
+    "container": "sparse points of few columns give the answer of dense ones, bit for bit",
+    "sparse": "and those of many, but for rounding",
     "indexes": "every exact index gives the same answer, bit for bit",
     "sum": "weights sum to one",
     "sum of copies": "and where points coincide",
@@ -87,6 +88,7 @@ GAPS: dict[str, dict[str, str]] = {
         "extended": "says which array, not which entry",
         "extended nystroem": "says which array, not which entry",
     },
+    "container": {"sparse": "sparse points of many columns"},
     "sparse": {
         "auto": "chooses among polynomials for dense points only",
         "polynomial": "a polynomial needs coordinates",

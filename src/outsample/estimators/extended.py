@@ -16,7 +16,7 @@ from sklearn.base import (
     TransformerMixin,
     clone,
 )
-from sklearn.utils import Tags, get_tags
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from outsample._blocks import lazy_on_dask
@@ -111,10 +111,9 @@ class Extended(
         self.extension = extension
 
     def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn that the type of the points is kept."""
+        """Tell scikit-learn that sparse points are welcome and their type is kept."""
         tags = super().__sklearn_tags__()
-        parts = [self.embedding] if self.extension is None else [self.embedding, self.extension]
-        tags.input_tags.sparse = all(map(_takes_sparse, parts))
+        tags.input_tags.sparse = True  # of few columns; of many, if the parts take it
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -251,14 +250,6 @@ def images_by(fitted: Any, X: Any) -> np.ndarray:
     predicts = isinstance(fitted, RegressorMixin) or not hasattr(fitted, "transform")
     placed = np.asarray(fitted.predict(X) if predicts else fitted.transform(X))
     return placed[:, None] if placed.ndim == 1 else placed
-
-
-def _takes_sparse(part: Any) -> bool:
-    """Tell what scikit-learn's tags say; a class without them makes no promise."""
-    try:
-        return get_tags(part).input_tags.sparse
-    except (AttributeError, TypeError):
-        return False
 
 
 def _takes_y(embed: Any) -> bool:

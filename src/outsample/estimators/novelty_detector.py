@@ -34,7 +34,7 @@ from outsample.neighbors.distinct import Distinct, distinct_points
 from outsample.neighbors.index import CHOICES, NeighborIndex
 from outsample.placers.map_model import MapModel
 from outsample.points import Points, in_chords, in_metric
-from outsample.records import JudgedPlacement, Reals
+from outsample.records import Counts, JudgedPlacement, Reals
 from outsample.trust import conformal
 from outsample.trust.abnormality import training_scores
 from outsample.trust.explanation import Explanation
@@ -144,7 +144,7 @@ class NoveltyDetector(Surroundings, OutlierScores):
     def __sklearn_tags__(self) -> Tags:
         """Tell scikit-learn that sparse points are welcome."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self.extension or get_tags(self.extension).input_tags.sparse
+        tags.input_tags.sparse = True
         return tags
 
     def fit(self, X: Any, y: Any = None) -> NoveltyDetector:
@@ -193,11 +193,43 @@ class NoveltyDetector(Surroundings, OutlierScores):
             self.distinct_, index = self._core.distinct_, self._map.search.index
         radius = in_chords(radius, self.metric_)
         training = training_scores(index, self.distinct_, radius, self.n_jobs)
-        self.model_ = NoveltyModel(index, training, self._map, self.n_jobs)
+        self.model_ = NoveltyModel(index, training, self._map, self.n_jobs, metric)
         self.scores_ = np.sort(training.scores)
         if self.calibration == "split":
             self.scores_ = np.sort(self.model_.abnormality(self._in_metric(points[rest])))
         self.offset_ = -min(conformal.threshold(self.scores_, self.alpha), NEVER)
+
+    def fit_predict(self, X: Any, y: Any = None) -> Counts:
+        """Learn what is normal, and tell which training rows are abnormal (-1) among the others.
+
+        Every row is compared with the scores of the other rows, by which it was left out, so that
+        about a share ``alpha`` of the rows is abnormal. ``fit(X).predict(X)`` would take X for new
+        points, each of which coincides with a training point.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, D)
+            Points.
+        y : array-like of shape (n, d), default=None
+            Their images under a map, as in ``fit``.
+
+        Returns
+        -------
+        ndarray of int of shape (n,)
+        """
+        self.fit(X, y)
+        rows, m = self.training_rows_, len(self.scores_)
+        scores = self.model_.training.scores_of_rows(self.distinct_.groups)
+        p = np.empty(self.training_.n_rows)
+        p[rows] = conformal.p_values(scores, self.scores_)
+        calibrating = np.setdiff1d(np.arange(len(p)), rows)
+        if len(calibrating):
+            scores = self.abnormality(check_rows(self, X)[0][calibrating])
+        else:
+            calibrating = rows
+        # A row's own score is one of the m: it is not counted twice.
+        p[calibrating] = (conformal.p_values(scores, self.scores_) * (m + 1) - 1) / m
+        return np.where(p <= self.alpha, -1, 1)
 
     @lazy_on_dask
     def abnormality(self, X: Any) -> Reals:
@@ -266,7 +298,10 @@ class NoveltyDetector(Surroundings, OutlierScores):
         """
         check_is_fitted(self)
         Q = self._in_metric(check_queries(self, X)[0])
-        told = self.model_.explain(Q, self.scores_, getattr(self._core, "left_out_", None))
+        left_out = getattr(self._core, "left_out_", None)
+        if left_out is not None:
+            left_out = left_out._replace(rows=self.distinct_.groups[left_out.rows])
+        told = self.model_.explain(Q, self.scores_, left_out)
         rows = self.training_rows_[self.distinct_.rows]
         return [one._replace(neighbors=rows[one.neighbors]) for one in told]
 

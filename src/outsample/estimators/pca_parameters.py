@@ -8,7 +8,7 @@ import numpy as np
 
 from outsample._validation import check_choice, check_jobs, check_number, plain
 from outsample.neighbors.index import CHOICES
-from outsample.placers.candidates import Given, family_of
+from outsample.placers.candidates import Given
 
 FOR_SPARSE = ("auto", "brute")
 
@@ -67,16 +67,6 @@ def given_parameters(extension: Any, n: int, m: int, d: int, is_sparse: bool) ->
     elif not given.family.weightings:
         _check_over_all(extension, n, is_sparse)
     return given
-
-
-def takes_sparse(extension: Any) -> bool:
-    """Whether these parameters allow sparse X: diffusions, polynomials and trees need dense X."""
-    try:
-        family = family_of(plain(extension.weighting))
-        is_local = bool(family.weightings or family.given)
-    except (TypeError, ValueError):  # no weighting at all: `fit` says so
-        is_local = True
-    return is_local and extension.order in ("auto", 0) and extension.index in FOR_SPARSE
 
 
 def _check_given(extension: Any, is_sparse: bool, flat: bool) -> None:

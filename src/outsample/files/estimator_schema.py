@@ -73,6 +73,9 @@ def with_record(cls: type, parts: dict[str, Any]) -> dict[str, Any]:
             parts.pop("_map_size", 1.0),
             parts.pop("_map_fits_float32", True),
         )
+        if cls is PCAExtension:  # rows were those of distinct points
+            left_out, distinct = parts["left_out_"], parts["distinct_"]
+            parts["left_out_"] = left_out._replace(rows=distinct.rows[left_out.rows])
     except (AttributeError, IndexError, KeyError) as error:
         raise ValueError(f"a {cls.__name__} is not what it should be ({error})") from None
     return parts

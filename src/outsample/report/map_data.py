@@ -95,8 +95,9 @@ def left_out_errors(core: Any, n: int) -> np.ndarray:
     tried = np.full(len(core.distinct_.rows), np.nan)
     images = core.distinct_.means(np.asarray(core.embedding_))
     unit = map_size(images) or 1.0  # squares of a large map would overflow
-    apart = (core.left_out_.coordinates - images[core.left_out_.rows]) / unit
-    tried[core.left_out_.rows] = np.linalg.norm(apart, axis=1) * unit
+    points = core.distinct_.groups[core.left_out_.rows]
+    apart = (core.left_out_.coordinates - images[points]) / unit
+    tried[points] = np.linalg.norm(apart, axis=1) * unit
     errors = tried[core.distinct_.groups]
     return errors if len(errors) == n else np.full(n, np.nan)
 

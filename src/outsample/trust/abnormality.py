@@ -92,6 +92,10 @@ class TrainingScores(NamedTuple):
     radius: float
     full_ball: float
 
+    def scores_of_rows(self, groups: np.ndarray) -> np.ndarray:
+        """Abnormalities (n,) in the order of rows, of which ``groups`` (n,) are the points."""
+        return self.scores[np.cumsum(self.counts) - self.counts][groups]
+
 
 def neighbors_needed(m: int) -> int:
     """Neighbours to look at among m distinct training points, one of them left out."""
