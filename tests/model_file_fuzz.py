@@ -21,6 +21,7 @@ from pytest import MonkeyPatch
 from scipy import sparse
 
 import outsample
+from laws.subjects import sparse_stays
 from outsample import (
     Blend,
     Correlated,
@@ -87,6 +88,14 @@ def models() -> dict[str, Any]:
     larger = many, np.column_stack([many[:, 0] + many[:, 1] ** 2, many[:, 2]])
     thin = sparse.csr_matrix(np.round(X, 1))
     fixed = {"n_neighbors": 6, "order": 0, "loss": "squared"}
+    with sparse_stays():
+        thin_models = {
+            "sparse": PCAExtension(weighting="distance", metric="cosine", **fixed).fit(thin, Y),
+            "harmonics": GeometricHarmonics().fit(thin, Y),
+            "sparse stream": StreamingExtension(
+                NoveltyDetector(PCAExtension(weighting="distance", **fixed)).fit(thin, Y), guard=0.0
+            ),
+        }
     found = {
         "auto": PCAExtension().fit(X, Y),
         "local tangent": PCAExtension(weighting="local_tangent", **fixed).fit(X, Y),
@@ -103,9 +112,9 @@ def models() -> dict[str, Any]:
         "ball": PCAExtension(
             weighting="tangent", radius=1.0, tangent_radius=0.8, order=0, loss="squared"
         ).fit(X, Y),
-        "sparse": PCAExtension(weighting="distance", metric="cosine", **fixed).fit(thin, Y),
+        "sparse": thin_models["sparse"],
         "nystroem": NystroemExtension().fit(X, Y),
-        "harmonics": GeometricHarmonics().fit(thin, Y),
+        "harmonics": thin_models["harmonics"],
         "pyramids": LaplacianPyramids().fit(X, Y),
         "multiscale": MultiscaleExtension().fit(X, Y),
         "walk": DiffusionMaps(n_neighbors=6).fit(X),
@@ -117,9 +126,7 @@ def models() -> dict[str, Any]:
             NoveltyDetector(PCAExtension(weighting="local_tangent", **fixed)).fit(X, Y), window=30
         ),
         "bare stream": StreamingExtension(PCAExtension(weighting=BLEND).fit(X, Y), window=20),
-        "sparse stream": StreamingExtension(
-            NoveltyDetector(PCAExtension(weighting="distance", **fixed)).fit(thin, Y), guard=0.0
-        ),
+        "sparse stream": thin_models["sparse stream"],
     }
     with MonkeyPatch.context() as patch:
         patch.setattr("outsample.placers.neighbor_loss.FACTORED_ROWS", 10)

@@ -138,6 +138,50 @@ def test_distinct_points(kind):
     np.testing.assert_allclose(found.means(images), means)
 
 
+@pytest.mark.parametrize("n", [2, 3, 8])
+@pytest.mark.parametrize("weighting", ["distance", "tangent", "auto"])
+def test_rows_that_are_all_equal_count_alike(n, weighting):
+    rng = np.random.default_rng(0)
+    X, Y = np.full((n, 2), 3.0), rng.normal(size=(n, 2))
+    detector = NoveltyDetector(PCAExtension(weighting=weighting)).fit(X, Y)
+    extension, Q = detector.extension_, np.array([[3.0, 3.0], [4.0, 3.0], [-5.0, 100.0]])
+    expected = np.tile(Y.mean(axis=0), (3, 1))
+    np.testing.assert_allclose(extension.transform(Q), expected, atol=1e-12)
+    placed = detector.place(Q)
+    np.testing.assert_allclose(placed.coordinates, expected, atol=1e-12)
+    for model in (extension, detector):
+        np.testing.assert_allclose(model.neighbor_weights(Q).toarray(), 1 / n)
+        np.testing.assert_array_equal(np.sort(model.kneighbors(Q, n).indices), [np.arange(n)] * 3)
+    others = np.array([np.delete(Y, i, axis=0).mean(axis=0) for i in range(n)])
+    largest = np.linalg.norm(others - Y, axis=1).max()
+    assert np.isfinite(placed.error_bar).all() and (placed.error_bar[1:] >= 0.3 * largest).all()
+
+
+def test_error_bars_where_every_row_has_a_copy():
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(400, 2)), 2, axis=0)
+    Y = X + 0.1 * rng.normal(size=X.shape)
+    extension = PCAExtension(n_neighbors=5, weighting="distance", order=0, loss="squared").fit(X, Y)
+    Q = X[::2]
+    placed, truth = extension.place(Q), Q + 0.1 * rng.normal(size=Q.shape)
+    held = np.linalg.norm(placed.coordinates - truth, axis=1) <= placed.error_bar
+    assert 0.85 <= held.mean() <= 0.97
+
+
+def test_left_out_rows_and_errors_are_those_of_the_rows_that_were_fitted():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 2))[rng.integers(0, 150, 600)]
+    Y = np.column_stack([np.sin(X[:, 0]), X[:, 1] ** 2]) * (1 + 9 * (X[:, :1] > 1.5))
+    extension = PCAExtension(n_neighbors=5, weighting="distance", order=0, loss="squared").fit(X, Y)
+    rows, _, coordinates = extension.left_out_
+    errors = np.linalg.norm(coordinates - Y[rows], axis=1)
+    size = np.sqrt(((Y - Y.mean(axis=0)) ** 2).sum(axis=1).mean())
+    np.testing.assert_allclose(errors.mean() / size, extension.loo_error_)
+    shifted = -extension.score(X, extension.transform(X) + np.array([3.0, 4.0]) * size)
+    np.testing.assert_allclose(shifted, 5.0)
+    assert extension.selection_[0].error == pytest.approx(extension.loo_error_)
+
+
 def test_one_number_for_two_points_does_no_harm(monkeypatch):
     monkeypatch.setattr(
         "outsample.neighbors.distinct.row_hashes", lambda start, stop, rows, out: out.fill(7)

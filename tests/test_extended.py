@@ -15,7 +15,6 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
-from sklearn.utils import get_tags
 
 from outsample import Extended, NoveltyDetector, PCAExtension
 
@@ -150,7 +149,6 @@ def test_embeddings_without_a_y(embedding, curve):
         np.testing.assert_array_equal(extended.transform(curve), curve[:, :2] * 2)
         assert extended.place(curve[:3]).coordinates.shape == (3, 2)
     assert "Extended" in repr(extended) and extended.embedding_ is not embedding
-    assert not get_tags(extended).input_tags.sparse
     pipeline = make_pipeline(StandardScaler(), Extended(embedding)).fit(curve)
     assert pipeline.transform(curve).shape == (400, 2)
     detector = NoveltyDetector(Extended(embedding)).fit(curve)

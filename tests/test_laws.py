@@ -11,6 +11,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from threadpoolctl import threadpool_limits
 
 from laws.arrays import (
@@ -26,14 +28,17 @@ from laws.arrays import (
     turned,
 )
 from laws.claims import FARTHEST, GAPS, LAWS, LIMITS, MOST_COPIES, STATED, gap, law, table
+from laws.parameters import changes
 from laws.subjects import (
     LENGTHS,
     SUBJECTS,
     answers,
     coordinates,
     fit,
+    handed,
     learned_rows,
     seen,
+    sparse_stays,
     verdict,
 )
 from outsample import load, save
@@ -152,6 +157,76 @@ def test_a_query_changes_nothing(name, drawn):
     assert pickle.dumps(model) == before
 
 
+def facts(model):
+    """Fitted attributes that are numbers, words or arrays, properties among them."""
+    names = [name for name in dir(model) if name.endswith("_") and not name.startswith("_")]
+    values = {name: getattr(model, name) for name in names}
+    return {k: v for k, v in values.items() if isinstance(v, int | float | str | np.ndarray)}
+
+
+@law("fitted")
+def test_later_parameters_do_not_change_a_fitted_model(name):
+    X, Y, Q = view(name, fixed_map(1, n=40))
+    model = fit(name, X, Y)
+    before, known = answers(name, model, Q), facts(model)
+    for parameter, value, others in changes(model):
+        model.set_params(**{parameter: others.first})
+        assert_same(before, answers(name, model, Q))
+        np.testing.assert_equal(facts(model), known, err_msg=parameter)
+        model.set_params(**{parameter: value})
+
+
+@law("failed fit")
+def test_a_fit_that_raises_changes_nothing(name, monkeypatch):
+    """Parameters, data, and between any two assignments of fitted attributes."""
+    X, Y, Q = view(name, fixed_map(1, n=24))
+    model, bad = fit(name, X, Y), X.copy()
+    bad[3, 0] = np.nan
+    before, known = answers(name, model, Q), pickle.dumps(model)
+    images = Y if SUBJECTS[name].has_images else None
+    failing = [(bad, images), (X[:1], None if images is None else Y[:1])]
+    if images is not None:
+        failing.append((X, Y[:-1]))
+    for points, map_ in failing:
+        unfitted = clone(model)
+        for one in (model, unfitted):
+            with pytest.raises(ValueError):
+                one.fit(handed(name, points), map_)
+        assert pickle.dumps(model) == known
+        with pytest.raises(NotFittedError):
+            verdict(name, unfitted, Q)
+    for parameter, value, others in changes(model):
+        model.set_params(**{parameter: others.invalid})
+        with pytest.raises((ValueError, TypeError, AttributeError)):
+            model.fit(handed(name, X[:, ::-1][:, 1:]), images)
+        model.set_params(**{parameter: value})
+        assert pickle.dumps(model) == known, parameter
+    assert_same(before, answers(name, model, Q))
+    for at in range(30):
+        if not fails_at(model, at, handed(name, X + 1.0), images, monkeypatch):
+            break
+        assert pickle.dumps(model) == known
+    assert 3 <= at < 29
+
+
+def fails_at(model, at, X, Y, monkeypatch):
+    """Whether a fit with an error at that assignment of a fitted attribute raises it."""
+    left = iter(range(at))
+
+    def assign(self, name, value):
+        if name.endswith("_") and next(left, None) is None:
+            raise MemoryError
+        object.__setattr__(self, name, value)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(model), "__setattr__", assign, raising=False)
+        try:
+            model.fit(X, Y)
+        except MemoryError:
+            return True
+    return False
+
+
 @law("indexes")
 @given(drawn=any_map())
 def test_indexes_agree_bit_for_bit(name, drawn):
@@ -180,11 +255,23 @@ def test_the_order_of_the_rows_does_not_matter(name, drawn, random):
     )
 
 
+@law("container")
+@given(drawn=any_map())
+def test_few_columns_are_fitted_alike_dense_or_sparse(name, drawn):
+    X, Y, Q = view(name, drawn)
+    dense, thin = fit(name, X, Y), fit(name, sparse.csr_matrix(X), Y)
+    for model in (dense, thin):
+        assert_same(answers(name, dense, Q), answers(name, model, sparse.csr_matrix(Q)))
+    assert_same(answers(name, dense, Q), answers(name, thin, Q))
+
+
 @law("sparse")
 @given(drawn=clear_maps())
 def test_sparse_points_give_the_answer_of_dense_ones(name, drawn):
     X, Y, Q = view(name, drawn)
-    dense, thin = fit(name, X, Y), fit(name, sparse.csr_matrix(X), Y)
+    dense = fit(name, X, Y)
+    with sparse_stays():
+        thin = fit(name, sparse.csr_matrix(X), Y)
     np.testing.assert_allclose(
         verdict(name, thin, sparse.csr_matrix(Q)), verdict(name, dense, Q), atol=SUBJECTS[name].atol
     )

@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import model_file_fuzz
 import outsample
+from laws.subjects import sparse_stays
 from outsample import (
     Blend,
     DiffusionMaps,
@@ -150,9 +151,24 @@ def test_parameters_of_any_type_are_kept(data, parameters, path):
     np.testing.assert_array_equal(refitted.transform(data[0]), fitted.transform(data[0]))
 
 
+def test_what_was_fitted_is_kept_not_later_parameters(data, path):
+    X, Y = data
+    detector = NoveltyDetector(PCAExtension(**FIXED), calibration="split").fit(X, Y)
+    placed = detector.place(X)
+    detector.extension_.set_params(metric="cosine", n_jobs=2)
+    detector.set_params(calibration="leave-one-out", alpha=0.5)
+    loaded = again(detector, path)
+    for one, other in zip(placed, loaded.place(X), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert vars(loaded.training_) == vars(detector.training_)
+    np.testing.assert_array_equal(loaded.predict(X), detector.predict(X))
+
+
 def test_sparse_points_are_kept(data, path):
     X = sparse.csr_matrix(np.round(data[0]))
-    fitted = PCAExtension(weighting="distance", **FIXED).fit(X, data[1])
+    with sparse_stays():
+        fitted = PCAExtension(weighting="distance", **FIXED).fit(X, data[1])
+    assert fitted.training_.is_sparse
     loaded = again(fitted, path)
     for Q in (X[:5], X[:5].toarray()):
         np.testing.assert_array_equal(loaded.transform(Q), fitted.transform(Q))

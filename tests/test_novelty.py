@@ -16,7 +16,13 @@ from sklearn.decomposition import PCA, KernelPCA
 from sklearn.metrics import roc_auc_score
 
 import reference
-from outsample import Extended, NoveltyDetector, NystroemExtension, PCAExtension
+from outsample import (
+    Extended,
+    NoveltyDetector,
+    NystroemExtension,
+    PCAExtension,
+    StreamingExtension,
+)
 
 seeds = st.integers(0, 10**6)
 ALPHAS = np.array([0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2])
@@ -263,9 +269,49 @@ def test_cosine_distance_is_that_of_the_extension():
     np.testing.assert_allclose(detector.abnormality(7 * X), detector.abnormality(X), atol=1e-6)
 
 
+@pytest.mark.parametrize("calibration", ["leave-one-out", "split"])
+@pytest.mark.parametrize("n_copies", [1, 3])
+def test_training_rows_are_left_out_of_what_they_are_compared_with(calibration, n_copies):
+    """A share alpha of them is abnormal, and it is the one with the smallest p-values."""
+    X = np.repeat(np.random.default_rng(0).normal(size=(301, 3)), n_copies, axis=0)
+    detector = NoveltyDetector(calibration=calibration, alpha=0.05)
+    labels = detector.fit_predict(X)
+    assert labels.shape == (len(X),) and set(labels) == {-1, 1}
+    assert 0.03 <= (labels == -1).mean() <= 0.07
+    if calibration == "leave-one-out" and n_copies == 1:
+        assert (labels == -1).sum() == 15
+        rows = np.flatnonzero(labels == -1)
+        for row in rows[:3]:
+            alone = NoveltyDetector(alpha=0.06).fit(np.delete(X, row, axis=0))
+            assert alone.predict(X[[row]]) == -1
+        frame = pd.DataFrame(X, columns=["a", "b", "c"])
+        np.testing.assert_array_equal(detector.fit_predict(frame), labels)
+
+
+@pytest.mark.parametrize("calibration", ["leave-one-out", "split"])
+@pytest.mark.parametrize("radius", [None, 0.3, 0.7, 1.5])
+@pytest.mark.parametrize("spread", [0.05, 3.0])
+def test_a_row_of_zeros_has_no_direction_and_belongs_nowhere(calibration, radius, spread):
+    rng = np.random.default_rng(0)
+    X, zero = 1.0 + spread * rng.normal(size=(200, 4)), np.zeros((1, 4))
+    ways = PCAExtension(metric="cosine", radius=radius, weighting="distance", order=0)
+    for y in (None, X[:, :2]):
+        detector = NoveltyDetector(ways, calibration=calibration).fit(X, y)
+        assert detector.p_values(zero)[0] == 1 / (len(detector.scores_) + 1)
+        assert detector.predict(zero)[0] == -1
+        assert detector.abnormality(zero)[0] > detector.abnormality(-X).max()
+        detector.explain(zero)
+    assert detector.place(zero).p_value[0] == detector.p_values(zero)[0]
+    stream = StreamingExtension(detector, window=20, guard=0.0)
+    stream.learn(X[:30] + 0.01)
+    assert stream.place(zero).p_value[0] <= 1 / 20
+    with_zeros = NoveltyDetector(ways, calibration=calibration).fit(np.vstack([X] + 60 * [zero]))
+    assert with_zeros.p_values(zero)[0] > 0.1
+
+
 def test_sparse_and_dense_agree():
-    X = sparse.random(80, 50, density=0.2, random_state=0, format="csr")
-    Q = sparse.random(9, 50, density=0.2, random_state=1, format="csr")
+    X = sparse.random(80, 100, density=0.1, random_state=0, format="csr")
+    Q = sparse.random(9, 100, density=0.1, random_state=1, format="csr")
     np.testing.assert_allclose(
         NoveltyDetector().fit(X).abnormality(Q),
         NoveltyDetector().fit(X.toarray()).abnormality(Q.toarray()),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -21,14 +22,46 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from outsample.points import Points, float64_rows, largest_entry
+from outsample.points import Points, float64_rows, largest_entry, map_size
 
 # Beyond this, differences and distances could leave the range of a double.
 LARGEST_VALUE = 1e300
 # The largest image of a map is no larger than this, nor smaller than one over it, for float32.
 FLOAT32_MAP = 1e18
 FLOATS = [np.float64, np.float32]
+# Sparse points with fewer columns are fitted as dense ones.
+SPARSE_COLUMNS = 100
 GENERATORS = (np.random.RandomState, np.random.Generator)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRecord:
+    """What `fit` saw: queries are checked, converted and answered by it, not by parameters.
+
+    ``n_rows`` rows of X, in a sparse matrix or not; metric and threads; of the map the number of
+    columns, 0 without a map, the root mean square size, and whether float32 can hold it.
+    """
+
+    n_rows: int
+    is_sparse: bool
+    metric: str = "euclidean"
+    n_jobs: int | None = None
+    map_columns: int = 0
+    map_size: float = 1.0
+    fits_float32: bool = True
+
+    @classmethod
+    def of(
+        cls, X: Points, Y: np.ndarray, metric: str = "euclidean", n_jobs: int | None = None
+    ) -> TrainingRecord:
+        """Record of points (n, D) and their images (n, d)."""
+        size = map_size(np.asarray(Y, dtype=np.float64))
+        is_sparse = sparse.issparse(X)
+        return cls(len(Y), is_sparse, metric, n_jobs, Y.shape[1], size, fits_float32(Y))
+
+    def answer_type(self, dtype: np.dtype) -> np.dtype:
+        """Type to answer in: that of the queries, float64 where float32 cannot hold the map."""
+        return dtype if self.fits_float32 else np.dtype(np.float64)
 
 
 def check_training(
@@ -45,14 +78,14 @@ def check_training(
     Y = np.array(Y, dtype=np.float64, order="C").reshape(X.shape[0], -1)
     _check_size("X", X)
     _check_size("y", Y)
-    return float64_rows(X, copy=True), Y
+    return float64_rows(_dense_if_narrow(X), copy=True), Y
 
 
 def check_points(estimator: BaseEstimator, X: Any, least_rows: int = 2) -> tuple[Points, np.dtype]:
     """Check training points (n, D) without images: float64, and the type to answer in."""
     checked = _validated(estimator, X=X, ensure_min_samples=least_rows)
     _check_size("X", checked)
-    return float64_rows(checked, copy=True), checked.dtype
+    return float64_rows(_dense_if_narrow(checked), copy=True), checked.dtype
 
 
 def check_fitted(estimator: BaseEstimator) -> None:
@@ -74,7 +107,7 @@ def check_rows(estimator: BaseEstimator, X: Any) -> tuple[Points, np.dtype]:
     """
     if _is_plain(estimator, X):
         return X, X.dtype
-    as_it_is = _is_real(X) and not estimator._fitted_sparse
+    as_it_is = _is_real(X) and not estimator.training_.is_sparse
     checked = _validated(estimator, X=X, reset=False, dtype=None if as_it_is else FLOATS)
     _check_size("X", checked)
     return checked, checked.dtype if checked.dtype in FLOATS else np.dtype(np.float64)
@@ -89,14 +122,14 @@ def _is_plain(estimator: BaseEstimator, X: Any) -> bool:
         and X.shape[0] > 0
         and X.shape[1] == getattr(estimator, "n_features_in_", 0)
         and not hasattr(estimator, "feature_names_in_")
-        and not getattr(estimator, "_fitted_sparse", True)
+        and not estimator.training_.is_sparse
         and largest_entry(X) <= LARGEST_VALUE  # False for NaN
     )
 
 
 def check_given(estimator: BaseEstimator, X: Any, least_rows: int) -> Points:
     """Check points to fit, at least so many, in the type and order they came in."""
-    return _validated(estimator, X=X, ensure_min_samples=least_rows)
+    return _dense_if_narrow(_validated(estimator, X=X, ensure_min_samples=least_rows))
 
 
 def is_map(y: Any) -> bool:
@@ -199,20 +232,20 @@ def check_choice(name: str, value: Any, allowed: Collection[Any]) -> None:
 def _validated(estimator: BaseEstimator, **arguments: Any) -> Any:
     """Arrays checked by scikit-learn, which also notes or compares the columns.
 
-    Whether X is sparse is noted in ``fit``; later points are converted to that.
+    Queries are converted to the container that was fitted.
     """
     with _told_where({name: arguments[name] for name in ("X", "y") if name in arguments}):
         with np.errstate(invalid="ignore"):  # of sums by which scikit-learn looks for NaN
             given = {"dtype": FLOATS, **arguments}
             checked = validate_data(estimator, accept_sparse="csr", **given)
-    if arguments.get("reset", True):
-        X = checked[0] if "y" in arguments else checked
-        estimator._fitted_sparse = sparse.issparse(X)
-    elif sparse.issparse(checked) and not estimator._fitted_sparse:
-        return checked.toarray()
-    elif estimator._fitted_sparse and not sparse.issparse(checked):
-        return sparse.csr_matrix(checked)
-    return checked
+    if arguments.get("reset", True) or sparse.issparse(checked) == estimator.training_.is_sparse:
+        return checked
+    return checked.toarray() if sparse.issparse(checked) else sparse.csr_matrix(checked)
+
+
+def _dense_if_narrow(X: Points) -> Points:
+    """Points to fit; of few columns as an array, so that the container does not matter."""
+    return X.toarray() if sparse.issparse(X) and X.shape[1] < SPARSE_COLUMNS else X
 
 
 def _same_kind(value: Any, choice: Any) -> bool:

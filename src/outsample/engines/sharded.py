@@ -109,10 +109,10 @@ class ShardedPlacer:
         checked, dtype = check_rows(extension, X)
         if self._persisted is None:
             self._persisted = persist(*self._shards)
-        result_dtype = extension._answer_type(dtype)
+        result_dtype = extension.training_.answer_type(dtype)
 
         def answer(rows: Points) -> list[np.ndarray]:
-            rows, tasks = in_metric(rows, extension.metric), []
+            rows, tasks = in_metric(rows, extension.training_.metric), []
             for start in range(0, rows.shape[0], QUERIES_PER_TASK):
                 queries = delayed(rows[start : start + QUERIES_PER_TASK])
                 candidates = [

@@ -6,6 +6,7 @@ import warnings
 from typing import Any, Literal
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -13,7 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 from outsample._blocks import lazy_on_dask
 from outsample._parallel import one_blas_thread
 from outsample._pieces import in_pieces
-from outsample._validation import check_jobs, check_number, check_points, check_rows, plain
+from outsample._validation import (
+    TrainingRecord,
+    check_jobs,
+    check_number,
+    check_points,
+    check_rows,
+    plain,
+)
+from outsample.estimators.fitting import fit_in_one_step
 from outsample.kernel.bandwidth import check_bandwidth
 from outsample.kernel.fixed_walk import FixedWalk, fixed_walk
 from outsample.kernel.local_walk import LocalWalk, Modes, local_walk
@@ -118,6 +127,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     True
     """
 
+    training_: TrainingRecord
     walk_: LocalWalk | FixedWalk
 
     def __init__(
@@ -158,7 +168,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         -------
         self
         """
-        self._fit(X)
+        fit_in_one_step(self, X)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Reals:
@@ -176,7 +186,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ndarray of shape (n, m)
             float32 for float32 points, else float64.
         """
-        dtype = self._fit(X)
+        dtype = fit_in_one_step(self, X)
         return self.embedding_.astype(dtype, copy=True)
 
     @lazy_on_dask
@@ -211,6 +221,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self._check_parameters()
         X, dtype = check_points(self, X)
         n = X.shape[0]
+        self.training_ = TrainingRecord(n, sparse.issparse(X), n_jobs=self.n_jobs)
         if self.n_components == "auto":
             count = min(MOST_AUTO, n - 1)
         else:
@@ -268,7 +279,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         warnings.warn(
             f"The points fall into {self.n_parts_} separate parts, {shown}.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

@@ -16,14 +16,15 @@ from sklearn.base import (
     TransformerMixin,
     clone,
 )
-from sklearn.utils import Tags, get_tags
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from outsample._blocks import lazy_on_dask
-from outsample._validation import check_given, check_images, check_rows, fits_float32, is_map
+from outsample._validation import TrainingRecord, check_given, check_images, check_rows, is_map
+from outsample.estimators.fitting import fit_in_one_step
 from outsample.estimators.map_extension import MapExtension
 from outsample.estimators.pca_extension import PCAExtension
-from outsample.points import map_size, relative_error
+from outsample.points import relative_error
 from outsample.records import Placement, Reals
 
 if TYPE_CHECKING:
@@ -46,10 +47,11 @@ class NotKept:
 
 
 def _can_place(extended: Extended) -> bool:
-    """Tell whether the extension says how far to trust it; None is a `PCAExtension`."""
-    if extended.extension is not None and not hasattr(extended.extension, "place"):
+    """Tell whether the extension, fitted or to be fitted, has ``place``; None is `PCAExtension`."""
+    extension = getattr(extended, "extension_", extended.extension)
+    if extension is not None and not hasattr(extension, "place"):
         raise AttributeError(
-            f"{type(extended.extension).__name__} has no place; use transform, or an extension "
+            f"{type(extension).__name__} has no place; use transform, or an extension "
             "that has it, such as PCAExtension."
         )
     return True
@@ -102,15 +104,16 @@ class Extended(
     (10, 2)
     """
 
+    training_: TrainingRecord
+
     def __init__(self, embedding: Any, extension: Any = None) -> None:
         self.embedding = embedding
         self.extension = extension
 
     def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn that the type of the points is kept."""
+        """Tell scikit-learn that sparse points are welcome and their type is kept."""
         tags = super().__sklearn_tags__()
-        parts = [self.embedding] if self.extension is None else [self.embedding, self.extension]
-        tags.input_tags.sparse = all(map(_takes_sparse, parts))
+        tags.input_tags.sparse = True  # of few columns; of many, if the parts take it
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -128,7 +131,7 @@ class Extended(
         -------
         self
         """
-        self._embed(X, y)
+        fit_in_one_step(self, X, y)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Reals:
@@ -145,7 +148,7 @@ class Extended(
         -------
         ndarray of shape (n, d)
         """
-        return self._embed(X, y)
+        return fit_in_one_step(self, X, y)
 
     @lazy_on_dask
     def transform(self, X: Any) -> Reals:
@@ -164,7 +167,8 @@ class Extended(
         X, dtype = check_rows(self, X)
         if not isinstance(self.extension_, MapExtension):  # which takes any real type
             X = X.astype(dtype, copy=False)
-        return self._typed(images_by(self.extension_, X), dtype)
+        kind = self.training_.answer_type(dtype)
+        return images_by(self.extension_, X).astype(kind, copy=False)
 
     @available_if(_can_place)
     @lazy_on_dask
@@ -204,13 +208,13 @@ class Extended(
         placed = self.transform(X).astype(np.float64, copy=False)
         if not is_map(y):
             return np.nan
-        return -relative_error(placed, check_images(y, placed.shape), self._map_size)
+        return -relative_error(placed, check_images(y, placed.shape), self.training_.map_size)
 
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
 
-    def _embed(self, X: Any, y: Any) -> np.ndarray:
+    def _fit(self, X: Any, y: Any) -> np.ndarray:
         if isinstance(self.embedding, NotKept):
             raise TypeError(
                 f"embedding was not kept in the model file ({self.embedding.words}); to fit again, "
@@ -236,13 +240,8 @@ class Extended(
             )
         self.extension_ = clone(extension, safe=False)
         self.extension_.fit(X, Y)
-        self.n_components_, self._map_size = Y.shape[1], map_size(Y.astype(np.float64))
-        self._map_fits_float32 = fits_float32(Y)
-        return self._typed(Y, X.dtype)
-
-    def _typed(self, Y: np.ndarray, dtype: np.dtype) -> np.ndarray:
-        """Images in the type of the points, float64 where float32 cannot hold the map."""
-        return Y.astype(dtype if self._map_fits_float32 else np.float64, copy=False)
+        self.n_components_, self.training_ = Y.shape[1], TrainingRecord.of(X, Y)
+        return Y.astype(self.training_.answer_type(X.dtype), copy=False)
 
 
 def images_by(fitted: Any, X: Any) -> np.ndarray:
@@ -251,14 +250,6 @@ def images_by(fitted: Any, X: Any) -> np.ndarray:
     predicts = isinstance(fitted, RegressorMixin) or not hasattr(fitted, "transform")
     placed = np.asarray(fitted.predict(X) if predicts else fitted.transform(X))
     return placed[:, None] if placed.ndim == 1 else placed
-
-
-def _takes_sparse(part: Any) -> bool:
-    """Tell what scikit-learn's tags say; a class without them makes no promise."""
-    try:
-        return get_tags(part).input_tags.sparse
-    except (AttributeError, TypeError):
-        return False
 
 
 def _takes_y(embed: Any) -> bool:

@@ -96,7 +96,7 @@ class GeometricHarmonics(KernelExpansion):
 
     def _values(self, Q: Any) -> np.ndarray:
         return affinity.expansion(
-            self.points_, Q, self.epsilon_, self.coefficients_, n_jobs=self.n_jobs
+            self.points_, Q, self.epsilon_, self.coefficients_, n_jobs=self.training_.n_jobs
         )
 
     def _expand(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

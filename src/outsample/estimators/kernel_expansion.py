@@ -23,7 +23,6 @@ class KernelExpansion(MapExtension):
 
     bandwidth: float | Literal["auto"]
     condition: float
-    n_jobs: int | None
     selection_: list[Choice]
     coefficients_: np.ndarray
 

@@ -13,19 +13,23 @@ from outsample._blocks import lazy_on_dask
 from outsample._parallel import one_blas_thread
 from outsample._pieces import in_pieces
 from outsample._validation import (
+    TrainingRecord,
     check_fitted,
     check_images,
     check_queries,
     check_rows,
     check_training,
-    fits_float32,
 )
-from outsample.points import Points, map_size, relative_error
+from outsample.estimators.fitting import fit_in_one_step
+from outsample.points import Points, relative_error
 from outsample.records import Reals
 
 
 class MapExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Estimator with ``fit(X, Y)``, Y the images, and ``transform(X)``."""
+
+    n_jobs: int | None
+    training_: TrainingRecord
 
     def __sklearn_tags__(self) -> Tags:
         """Tell scikit-learn that the images are required and may have many columns."""
@@ -50,12 +54,7 @@ class MapExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         -------
         self
         """
-        self._check_parameters()
-        X, Y = check_training(self, X, y)
-        self._n_features_out, self._map_size = Y.shape[1], map_size(Y)
-        self._map_fits_float32 = fits_float32(Y)
-        with one_blas_thread:
-            self._learn(X, Y)
+        fit_in_one_step(self, X, y)
         return self
 
     @lazy_on_dask
@@ -75,12 +74,8 @@ class MapExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         check_fitted(self)
         X, dtype = check_rows(self, X)
-        kind = self._answer_type(dtype)
+        kind = self.training_.answer_type(dtype)
         return in_pieces(lambda rows: [self._extend(rows).astype(kind, copy=False)], X)[0]
-
-    def _answer_type(self, dtype: np.dtype) -> np.dtype:
-        """Type to answer in: that of the queries, float64 where float32 cannot hold the map."""
-        return dtype if self._map_fits_float32 else np.dtype(np.float64)
 
     def score(self, X: Any, y: Any) -> float:
         """Return minus the mean error: the higher, the better; 0 is perfect.
@@ -102,7 +97,19 @@ class MapExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         check_fitted(self)
         placed = self._extend(check_queries(self, X)[0])
-        return -relative_error(placed, check_images(y, placed.shape), self._map_size)
+        return -relative_error(placed, check_images(y, placed.shape), self.training_.map_size)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.training_.map_columns
+
+    def _fit(self, X: Any, y: Any) -> None:
+        self._check_parameters()
+        X, Y = check_training(self, X, y)
+        metric = getattr(self, "metric", "euclidean")
+        self.training_ = TrainingRecord.of(X, Y, metric, self.n_jobs)
+        with one_blas_thread:
+            self._learn(X, Y)
 
     @abstractmethod
     def _check_parameters(self) -> None:
@@ -114,4 +121,4 @@ class MapExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     @abstractmethod
     def _extend(self, X: Points) -> np.ndarray:
-        """Coordinates (q, d) of points that have been checked."""
+        """Coordinates (q, d) of points that have been checked; parameters do not matter."""

@@ -159,7 +159,7 @@ class MultiscaleExtension(MapExtension):
             self.inner_scales_, self.sampled_, self.coefficients_, strict=True
         ):
             values += affinity.expansion(
-                self.points_[rows], X, float(scale), coefficients, n_jobs=self.n_jobs
+                self.points_[rows], X, float(scale), coefficients, n_jobs=self.training_.n_jobs
             )
         return self.map_unit_.back(values)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from outsample._blocks import lazy_on_dask
 from outsample._pieces import in_pieces
 from outsample._validation import (
+    TrainingRecord,
     check_choice,
     check_jobs,
     check_number,
@@ -23,6 +25,7 @@ from outsample._validation import (
     is_map,
     random_seed,
 )
+from outsample.estimators.fitting import fit_in_one_step
 from outsample.estimators.novelty_model import NoveltyModel
 from outsample.estimators.outlier_scores import OutlierScores
 from outsample.estimators.pca_extension import PCAExtension
@@ -31,7 +34,7 @@ from outsample.neighbors.distinct import Distinct, distinct_points
 from outsample.neighbors.index import CHOICES, NeighborIndex
 from outsample.placers.map_model import MapModel
 from outsample.points import Points, in_chords, in_metric
-from outsample.records import JudgedPlacement, Reals
+from outsample.records import Counts, JudgedPlacement, Reals
 from outsample.trust import conformal
 from outsample.trust.abnormality import training_scores
 from outsample.trust.explanation import Explanation
@@ -117,6 +120,7 @@ class NoveltyDetector(Surroundings, OutlierScores):
     array([0.002])
     """
 
+    training_: TrainingRecord
     extension_: Any
     distinct_: Distinct
     model_: NoveltyModel
@@ -140,7 +144,7 @@ class NoveltyDetector(Surroundings, OutlierScores):
     def __sklearn_tags__(self) -> Tags:
         """Tell scikit-learn that sparse points are welcome."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self.extension or get_tags(self.extension).input_tags.sparse
+        tags.input_tags.sparse = True
         return tags
 
     def fit(self, X: Any, y: Any = None) -> NoveltyDetector:
@@ -159,6 +163,10 @@ class NoveltyDetector(Surroundings, OutlierScores):
         -------
         self
         """
+        fit_in_one_step(self, X, y)
+        return self
+
+    def _fit(self, X: Any, y: Any) -> None:
         self._check_parameters()
         least = 4 if self.calibration == "split" else 2
         if is_map(y) and not self._makes_its_map():
@@ -169,12 +177,14 @@ class NoveltyDetector(Surroundings, OutlierScores):
         if self.calibration == "split":
             order = np.random.default_rng(random_seed(self.random_state)).permutation(n)
             rows, rest = np.sort(order[: n // 2]), np.sort(order[n // 2 :])
-        self.training_rows_, self.metric_ = rows, "euclidean"
+        self.training_rows_ = rows
         self._fit_extension(points[rows], None if images is None else images[rows])
-        core, kind, radius = self.extension if self._core is None else self._core, "auto", None
+        core, metric = self.extension if self._core is None else self._core, "euclidean"
+        kind, radius = "auto", None
         if hasattr(core, "place") and hasattr(core, "metric"):
             check_choice("index", core.index, CHOICES)
-            self.metric_, kind, radius = core.metric, core.index, core.radius
+            metric, kind, radius = core.metric, core.index, core.radius
+        self.training_ = TrainingRecord(n, sparse.issparse(points), metric, self.n_jobs)
         if self._map is None:
             own = in_metric(points[rows], self.metric_)
             self.distinct_ = distinct_points(own, self.n_jobs)
@@ -183,12 +193,43 @@ class NoveltyDetector(Surroundings, OutlierScores):
             self.distinct_, index = self._core.distinct_, self._map.search.index
         radius = in_chords(radius, self.metric_)
         training = training_scores(index, self.distinct_, radius, self.n_jobs)
-        self.model_ = NoveltyModel(index, training, self._map, self.n_jobs)
+        self.model_ = NoveltyModel(index, training, self._map, self.n_jobs, metric)
         self.scores_ = np.sort(training.scores)
         if self.calibration == "split":
             self.scores_ = np.sort(self.model_.abnormality(self._in_metric(points[rest])))
         self.offset_ = -min(conformal.threshold(self.scores_, self.alpha), NEVER)
-        return self
+
+    def fit_predict(self, X: Any, y: Any = None) -> Counts:
+        """Learn what is normal, and tell which training rows are abnormal (-1) among the others.
+
+        Every row is compared with the scores of the other rows, by which it was left out, so that
+        about a share ``alpha`` of the rows is abnormal. ``fit(X).predict(X)`` would take X for new
+        points, each of which coincides with a training point.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, D)
+            Points.
+        y : array-like of shape (n, d), default=None
+            Their images under a map, as in ``fit``.
+
+        Returns
+        -------
+        ndarray of int of shape (n,)
+        """
+        self.fit(X, y)
+        rows, m = self.training_rows_, len(self.scores_)
+        scores = self.model_.training.scores_of_rows(self.distinct_.groups)
+        p = np.empty(self.training_.n_rows)
+        p[rows] = conformal.p_values(scores, self.scores_)
+        calibrating = np.setdiff1d(np.arange(len(p)), rows)
+        if len(calibrating):
+            scores = self.abnormality(check_rows(self, X)[0][calibrating])
+        else:
+            calibrating = rows
+        # A row's own score is one of the m: it is not counted twice.
+        p[calibrating] = (conformal.p_values(scores, self.scores_) * (m + 1) - 1) / m
+        return np.where(p <= self.alpha, -1, 1)
 
     @lazy_on_dask
     def abnormality(self, X: Any) -> Reals:
@@ -230,7 +271,8 @@ class NoveltyDetector(Surroundings, OutlierScores):
         if self._map is None:
             judged: Any = {"abnormality": self.abnormality(X), "p_value": self.p_values(X)}
             return JudgedPlacement(**self.extension_.place(Q)._asdict(), **judged)
-        place, known = self.model_.place, (self._map, self.scores_, self._core._answer_type(dtype))
+        kind = self._core.training_.answer_type(dtype)
+        place, known = self.model_.place, (self._map, self.scores_, kind)
         return JudgedPlacement(*in_pieces(lambda rows: place(self._in_metric(rows), *known), Q))
 
     def explain(self, X: Any) -> list[Explanation]:
@@ -256,17 +298,24 @@ class NoveltyDetector(Surroundings, OutlierScores):
         """
         check_is_fitted(self)
         Q = self._in_metric(check_queries(self, X)[0])
-        told = self.model_.explain(Q, self.scores_, getattr(self._core, "left_out_", None))
+        left_out = getattr(self._core, "left_out_", None)
+        if left_out is not None:
+            left_out = left_out._replace(rows=self.distinct_.groups[left_out.rows])
+        told = self.model_.explain(Q, self.scores_, left_out)
         rows = self.training_rows_[self.distinct_.rows]
         return [one._replace(neighbors=rows[one.neighbors]) for one in told]
 
     def _known(self) -> Known:
-        n = len(self.training_rows_) + (self.calibration == "split") * len(self.scores_)
         parts = self.model_.index, self.distinct_, self.metric_, self._map, self.training_rows_
-        return Known(*parts, n, getattr(self._core, "embedding_", None))
+        return Known(*parts, self.training_.n_rows, getattr(self._core, "embedding_", None))
 
     def _in_metric(self, X: Points) -> Points:
         return in_metric(X, self.metric_)
+
+    @property
+    def metric_(self) -> str:
+        """Metric of the distances."""
+        return self.training_.metric
 
     @property
     def _core(self) -> Any:

@@ -12,7 +12,7 @@ from outsample.neighbors.index import NeighborIndex
 from outsample.neighbors.neighborhoods import Search
 from outsample.neighbors.ties import with_ties
 from outsample.placers.map_model import MapModel, Solved
-from outsample.points import Points
+from outsample.points import Points, largest_in_rows
 from outsample.records import JudgedPlacement, Neighbors
 from outsample.trust import abnormality, conformal
 from outsample.trust.abnormality import Distances, TrainingScores, measured, neighbors_needed
@@ -21,6 +21,8 @@ from outsample.trust.explanation import MEASURED, RELATIVE, Explanation, explana
 
 # Neighbours that an explanation names.
 NAMED = 5
+# Between unit vectors.
+LONGEST_CHORD = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +37,7 @@ class NoveltyModel:
     training: TrainingScores
     model: MapModel | None
     n_jobs: int | None
+    metric: str = "euclidean"
 
     def abnormality(self, X: Points) -> np.ndarray:
         """How strange points are (q,)."""
@@ -107,6 +110,8 @@ class NoveltyModel:
 
     def scored(self, X: Points, near: Neighbors) -> tuple[Distances, np.ndarray]:
         """Distances around points, and how strange they are (q,)."""
+        if self.metric == "cosine":
+            near = _without_direction(X, near)
         copies = self.training.counts[near.indices[near.indptr[:-1]]]
         distances = measured(self.index.X, X, near, copies, self.n_jobs)
         return distances, abnormality.abnormality(self.training, distances, near)
@@ -116,6 +121,18 @@ class NoveltyModel:
         near, weights, coordinates = solved
         numbers = disagreement(self.model.judge.Y, near.near, weights, coordinates, self.n_jobs)
         return dict(zip(("residual", "dispersion"), numbers, strict=True))
+
+
+def _without_direction(X: Points, near: Neighbors) -> Neighbors:
+    """Neighbours of unit vectors; a row of zeros is farther from them than any unit vector is.
+
+    It has no direction, and coincides with training rows of zeros only.
+    """
+    is_lost = (largest_in_rows(X) == 0) & (near.distances[near.indptr[:-1]] > 0)
+    if not is_lost.any():
+        return near
+    farther = np.where(np.repeat(is_lost, np.diff(near.indptr)), 2 * LONGEST_CHORD, near.distances)
+    return near._replace(distances=farther)
 
 
 def _numbers(distances: Distances, relative_distance: np.ndarray) -> dict[str, np.ndarray]:

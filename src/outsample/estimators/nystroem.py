@@ -125,9 +125,9 @@ class NystroemExtension(KernelExpansion):
         return left_out_of_markov(kernel, f, ridge)
 
     def _values(self, Q: Any) -> np.ndarray:
-        return spectral.markov_mean(
-            self.points_, Q, self.epsilon_, self.weights_, self.coefficients_, n_jobs=self.n_jobs
-        )
+        terms = self.weights_, self.coefficients_
+        n_jobs = self.training_.n_jobs
+        return spectral.markov_mean(self.points_, Q, self.epsilon_, *terms, n_jobs=n_jobs)
 
     def _expand(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         G = affinity.gaussian(self.points_, self.epsilon_, self.n_jobs)

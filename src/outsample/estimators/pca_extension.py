@@ -6,13 +6,12 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import Tags
 
 from outsample._blocks import lazy_on_dask
 from outsample._pieces import in_pieces
-from outsample._validation import check_choice, check_fitted, check_jobs, check_rows
+from outsample._validation import check_fitted, check_rows
 from outsample.estimators.map_extension import MapExtension
-from outsample.estimators.pca_parameters import given_parameters, takes_sparse
+from outsample.estimators.pca_parameters import check_parameters, given_parameters
 from outsample.estimators.surroundings import Known, Surroundings
 from outsample.neighbors.distinct import Distinct, distinct_points, left_out_copies
 from outsample.neighbors.index import NeighborIndex
@@ -108,7 +107,8 @@ class PCAExtension(Surroundings, MapExtension):
         What was tried for the parameters left at ``"auto"``: model, leave-one-out error over the
         size of the map, seconds, rows. The chosen one comes first. Empty if nothing was open.
     loo_error_ : float
-        Leave-one-out error of the model in force, over the root mean square size of the map.
+        Leave-one-out error of the model in force, over the root mean square size of the map, as
+        in ``score``.
     n_neighbors_, weighting_, order_, loss_, tangent_dim_, curvature_
         The settings in force; of a blend, the neighbours of its widest part, and order, loss and
         tangent dimension of its heaviest.
@@ -125,7 +125,8 @@ class PCAExtension(Surroundings, MapExtension):
     manifold_dim_ : int
         Dimension of the planes of ``Placement.off_manifold``, by local PCA of the points.
     left_out_ : LeftOut
-        A sample of training rows, and where the others place them.
+        A sample of ``rows`` of X, and the ``coordinates`` at which the other rows place them. Of
+        duplicate rows the first stands for all, and all are left out.
     n_features_in_ : int
         D.
 
@@ -188,16 +189,9 @@ class PCAExtension(Surroundings, MapExtension):
         self.index = index
         self.n_jobs = n_jobs
 
-    def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn whether sparse points are welcome with these parameters."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = takes_sparse(self)
-        return tags
-
     def _check_parameters(self) -> None:
-        """Refuse what needs no data to be wrong; the rest is in `given_parameters`."""
-        check_choice("metric", self.metric, ["euclidean", "cosine"])
-        check_jobs(self.n_jobs)
+        """Reject what needs no data to be wrong; `given_parameters` checks the others."""
+        check_parameters(self)
 
     def _learn(self, X: Points, Y: np.ndarray) -> None:
         points = in_metric(X, self.metric)
@@ -213,14 +207,16 @@ class PCAExtension(Surroundings, MapExtension):
         )
         curvature = None if self.curvature == "auto" else float(self.curvature)
         lipschitz = None if self.lipschitz == "auto" else float(self.lipschitz)
-        problem = Problem(search, images, curvature, self.n_jobs)
-        self.model_, (_, self.selection_, self.left_out_) = learn(
+        size = self.training_.map_size
+        problem = Problem(search, images, curvature, self.n_jobs, size)
+        self.model_, (_, self.selection_, left_out) = learn(
             problem, given, lipschitz, float(self.level), left_out_copies(self.distinct_, Y)
         )
-        self.loo_error_ = mean_error(images, self.left_out_, problem.size)
+        self.loo_error_ = mean_error(images, left_out, size)
+        self.left_out_ = left_out._replace(rows=self.distinct_.rows[left_out.rows])
 
     def _extend(self, X: Points) -> np.ndarray:
-        return self.model_.transform(in_metric(X, self.metric))
+        return self.model_.transform(in_metric(X, self.training_.metric))
 
     @lazy_on_dask
     def place(self, X: Any) -> Placement:
@@ -237,12 +233,13 @@ class PCAExtension(Surroundings, MapExtension):
         """
         check_fitted(self)
         X, dtype = check_rows(self, X)
-        kind, metric = self._answer_type(dtype), self.metric
+        kind, metric = self.training_.answer_type(dtype), self.training_.metric
         place = self.model_.place
         return Placement(*in_pieces(lambda rows: place(in_metric(rows, metric), kind), X))
 
     def _known(self) -> Known:
-        parts, n = (self.index_, self.distinct_, self.metric, self.model_), len(self.embedding_)
+        n, metric = self.training_.n_rows, self.training_.metric
+        parts = self.index_, self.distinct_, metric, self.model_
         return Known(*parts, np.arange(n), n, self.embedding_)
 
     @property
@@ -275,15 +272,11 @@ class PCAExtension(Surroundings, MapExtension):
     @property
     def tangent_dim_(self) -> int:
         """Tangent dimension in use."""
-        if self.tangent_dim != "auto":
-            return self.tangent_dim
         return self.model_.fitted.placer.tangent_dim
 
     @property
     def curvature_(self) -> float:
         """The paper's c in use; 1 where nothing uses it."""
-        if self.curvature != "auto":
-            return float(self.curvature)
         learnt = self.model_.fitted.arrays().items()
         found = (value for name, value in learnt if name.rpartition(".")[2] == "curvature")
         return float(next(found, 1.0))

@@ -6,17 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from outsample._validation import check_choice, check_number, plain
+from outsample._validation import check_choice, check_jobs, check_number, plain
 from outsample.neighbors.index import CHOICES
-from outsample.placers.candidates import Given, family_of
+from outsample.placers.candidates import Given
 
 FOR_SPARSE = ("auto", "brute")
 
 
-def given_parameters(extension: Any, n: int, m: int, d: int, is_sparse: bool) -> Given:
-    """Check the parameters for n rows, m distinct points, d map columns; None is left open."""
-    if extension.n_neighbors != "auto":
-        check_number("n_neighbors", extension.n_neighbors, 1, n, whole=True)
+def check_parameters(extension: Any) -> None:
+    """Reject parameters that no data allow."""
     if extension.radius is not None:
         check_number("radius", extension.radius, 0, np.inf, open_below=True)
     if extension.tangent_radius is not None:
@@ -25,23 +23,31 @@ def given_parameters(extension: Any, n: int, m: int, d: int, is_sparse: bool) ->
     check_choice("loss", extension.loss, ["auto", "squared", "absolute"])
     if extension.curvature != "auto":
         check_number("curvature", extension.curvature, 0, np.inf, open_below=True)
-    if extension.tangent_dim != "auto":
-        most = d if extension.weighting == "split_tangent" else extension.n_features_in_
-        check_number("tangent_dim", extension.tangent_dim, 1, most, whole=True)
     if extension.lipschitz != "auto":
         check_number("lipschitz", extension.lipschitz, 0, np.inf)
     check_number("level", extension.level, 0.5, 0.99)
     check_choice("index", extension.index, CHOICES)
-    if is_sparse and extension.index not in FOR_SPARSE:
-        raise ValueError(
-            f"index is '{extension.index}', but must be one of 'auto', 'brute' for sparse X: "
-            "trees and approximate indexes need coordinates."
-        )
     balls = extension.radius is not None or extension.tangent_radius is not None
     if balls and extension.index == "approximate":
         raise ValueError(
             "index is 'approximate', which cannot tell all the points of a ball: leave radius and "
             "tangent_radius out and give n_neighbors, or use index='auto'."
+        )
+    check_choice("metric", extension.metric, ["euclidean", "cosine"])
+    check_jobs(extension.n_jobs)
+
+
+def given_parameters(extension: Any, n: int, m: int, d: int, is_sparse: bool) -> Given:
+    """Check the parameters for n rows, m distinct points, d map columns; None is left open."""
+    if extension.n_neighbors != "auto":
+        check_number("n_neighbors", extension.n_neighbors, 1, n, whole=True)
+    if extension.tangent_dim != "auto":
+        most = d if extension.weighting == "split_tangent" else extension.n_features_in_
+        check_number("tangent_dim", extension.tangent_dim, 1, most, whole=True)
+    if is_sparse and extension.index not in FOR_SPARSE:
+        raise ValueError(
+            f"index is '{extension.index}', but must be one of 'auto', 'brute' for sparse X: "
+            "trees and approximate indexes need coordinates."
         )
     flat = not is_sparse and extension.metric == "euclidean"
     if extension.order not in ("auto", 0) and not flat:
@@ -61,16 +67,6 @@ def given_parameters(extension: Any, n: int, m: int, d: int, is_sparse: bool) ->
     elif not given.family.weightings:
         _check_over_all(extension, n, is_sparse)
     return given
-
-
-def takes_sparse(extension: Any) -> bool:
-    """Whether these parameters allow sparse X: diffusions, polynomials and trees need dense X."""
-    try:
-        family = family_of(plain(extension.weighting))
-        is_local = bool(family.weightings or family.given)
-    except (TypeError, ValueError):  # no weighting at all: `fit` says so
-        is_local = True
-    return is_local and extension.order in ("auto", 0) and extension.index in FOR_SPARSE
 
 
 def _check_given(extension: Any, is_sparse: bool, flat: bool) -> None:

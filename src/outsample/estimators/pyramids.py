@@ -184,8 +184,8 @@ class LaplacianPyramids(MapExtension):
 
     def _extend(self, X: Points) -> np.ndarray:
         """Eq. 7.6. Far from the data it tends to the value at the nearest training point."""
-        Q = self.unit_.points(X)
-        values = pyramid(self.points_, Q, self.inner_scales_, self.residuals_, self.n_jobs)
+        Q, n_jobs = self.unit_.points(X), self.training_.n_jobs
+        values = pyramid(self.points_, Q, self.inner_scales_, self.residuals_, n_jobs)
         return self.map_unit_.back(values)
 
     @property

@@ -88,7 +88,7 @@ class StreamModel:
         if novelty is not None:
             widths, counts = others[n_frames:]
             training = novelty.training._replace(widths=widths, counts=counts)
-            novelty = NoveltyModel(index, training, model, novelty.n_jobs)
+            novelty = replace(novelty, index=index, training=training, model=model)
         return replace(self, model=model, novelty=novelty)
 
     def place(self, X: Points, dtype: np.dtype, calibration: np.ndarray | None) -> Any:

@@ -226,7 +226,7 @@ class StreamingExtension(BaseEstimator):
     @property
     def drift_(self) -> Drift:
         """Whether the map still fits what arrives."""
-        return drift_of(self._now(), self._writer.originals, self._core._map_size)
+        return drift_of(self._now(), self._writer.originals, self._core.training_.map_size)
 
     @property
     def _core(self) -> PCAExtension:
@@ -236,7 +236,7 @@ class StreamingExtension(BaseEstimator):
     def _checked(self, X: Any) -> tuple[Points, Any]:
         """Points in the metric, and the type to answer in."""
         Q, dtype = check_queries(self.extension, X)
-        return in_metric(Q, self._core.metric), self._core._answer_type(dtype)
+        return in_metric(Q, self._core.training_.metric), self._core.training_.answer_type(dtype)
 
     def _now(self) -> Snapshot:
         """Return the state of now; the first call makes it."""

@@ -177,7 +177,9 @@ def _with_copies(near: Neighbors, distinct: Distinct) -> Neighbors:
 
 def _rows_of_points(known: Known) -> sparse.csr_matrix:
     """Matrix (m, n) from distinct points to rows of X; copies share alike."""
-    groups = known.distinct.groups
-    shares = 1.0 / known.distinct.counts[groups]
+    groups, rows = known.distinct.groups, known.rows
+    if known.distinct.is_one_point:
+        groups, rows = np.repeat([0, 1], len(rows)), np.tile(rows, 2)
+    shares = 1.0 / known.distinct.n_equal[groups]
     shape = (len(known.distinct.rows), known.n_rows)
-    return sparse.csr_matrix((shares, (groups, known.rows)), shape=shape)
+    return sparse.csr_matrix((shares, (groups, rows)), shape=shape)

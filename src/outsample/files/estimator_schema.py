@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from outsample._validation import GENERATORS
+from outsample._validation import GENERATORS, TrainingRecord
 from outsample.estimators.diffusion_maps import LEAST_EIGENVALUE, DiffusionMaps
 from outsample.estimators.extended import Extended, NotKept
 from outsample.estimators.multiscale import MultiscaleExtension
@@ -55,6 +55,40 @@ def bare(cls: type, parts: dict[str, Any]) -> Any:
     model: Any = object.__new__(cls)
     vars(model).update(parts)
     return model
+
+
+def with_record(cls: type, parts: dict[str, Any]) -> dict[str, Any]:
+    """Parts of a fitted estimator; those of files from before `TrainingRecord` get theirs."""
+    if "_fitted_sparse" not in parts:
+        return parts
+    parts = parts.copy()
+    try:
+        map_columns = parts.pop("_n_features_out", parts["n_components_"] if cls is Extended else 0)
+        parts["training_"] = TrainingRecord(
+            _rows_before_record(cls, parts),
+            parts.pop("_fitted_sparse"),
+            parts.pop("metric_", parts.get("metric", "euclidean")),
+            parts.get("n_jobs"),
+            map_columns,
+            parts.pop("_map_size", 1.0),
+            parts.pop("_map_fits_float32", True),
+        )
+        if cls is PCAExtension:  # rows were those of distinct points
+            left_out, distinct = parts["left_out_"], parts["distinct_"]
+            parts["left_out_"] = left_out._replace(rows=distinct.rows[left_out.rows])
+    except (AttributeError, IndexError, KeyError) as error:
+        raise ValueError(f"a {cls.__name__} is not what it should be ({error})") from None
+    return parts
+
+
+def _rows_before_record(cls: type, parts: dict[str, Any]) -> int:
+    """Rows that were fitted, from arrays of files that do not contain their number."""
+    if cls is Extended:
+        return parts["extension_"].training_.n_rows
+    if cls is NoveltyDetector:
+        is_split = parts["calibration"] == "split"
+        return len(parts["training_rows_"]) + is_split * len(parts["scores_"])
+    return int(parts["embedding_" if "embedding_" in parts else "points_"].shape[0])
 
 
 def parameters_of(cls: type) -> list[str]:
@@ -110,6 +144,8 @@ def estimator_fits(model: BaseEstimator, scope: Scope) -> None:
     for name, kind in LEARNT[cls].items():
         if name in held:
             part_fits(name, kind, held[name], scope)
+    if cls not in (NoveltyDetector, StreamingExtension):  # they may learn from a part of the rows
+        scope.agree("n", model.training_.n_rows)
     if cls in STATES:
         STATES[cls](model, scope)
     if cls is not Extended:  # which has no parameters but estimators
@@ -156,6 +192,8 @@ def _diffusion(model: DiffusionMaps, scope: Scope) -> None:
 
 
 def _detector(model: NoveltyDetector, scope: Scope) -> None:
+    if model.training_rows_.max() >= model.training_.n_rows:
+        raise Misfit(".training_rows_ are beyond the rows that were fitted")
     known, found = model._map, model.model_.model
     if found is not known or (known is not None and model.model_.index is not known.search.index):
         raise Misfit(".model_ is not that of its extension")

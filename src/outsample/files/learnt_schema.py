@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from outsample._validation import TrainingRecord
 from outsample.estimators.diffusion_maps import DiffusionMaps
 from outsample.estimators.extended import Extended, NotKept
 from outsample.estimators.harmonics import GeometricHarmonics
@@ -38,7 +39,7 @@ from outsample.files.kinds import (
     terms,
     whole,
 )  # fmt: skip
-from outsample.files.schema import is_a, positive
+from outsample.files.schema import FIELDS, is_a, positive
 from outsample.files.trust_schema import WALKS
 from outsample.kernel.bandwidth import Choice
 from outsample.kernel.units import MapUnit, PointUnit
@@ -67,18 +68,37 @@ def is_sparse(value: Any, scope: Scope) -> None:
     scope.agree_sparse(value)
 
 
+FIELDS[TrainingRecord] = {
+    "n_rows": whole(1),
+    "is_sparse": is_sparse,
+    "metric": one_of("euclidean", "cosine"),
+    "n_jobs": kinds.jobs,
+    "map_columns": whole(),
+    "map_size": positive,
+    "fits_float32": flag,
+}
+
+
+def record(*, has_map: bool) -> Kind:
+    """Return what accepts the record of a fit, with a map or without."""
+
+    def check(value: Any, scope: Scope) -> None:
+        is_a(TrainingRecord)(value, scope)
+        if has_map:
+            scope.agree("d", value.map_columns)
+        elif value.map_columns:
+            raise Misfit(".map_columns are those of no map")
+
+    return check
+
+
 seen = {
     "n_features_in_": size("D"),
     "feature_names_in_": kinds.words,
-    "_fitted_sparse": is_sparse,
+    "training_": record(has_map=False),
     "_sklearn_output_config": output_config,
 }
-image = {
-    **seen,
-    "_n_features_out": size("d"),
-    "_map_size": positive,
-    "_map_fits_float32": flag,
-}
+image = {**seen, "training_": record(has_map=True)}
 units = {**image, "unit_": is_a(PointUnit), "map_unit_": is_a(MapUnit), "points_": points("n")}
 expansion = {
     **units,
@@ -133,18 +153,15 @@ LEARNT: dict[type, dict[str, Kind]] = {
         "n_parts_": whole(1),
     },
     Extended: {
-        **seen,
+        **image,
         "embedding_": is_a(NotKept),
         "extension_": is_a(*MAPS),
         "n_components_": size("d"),
-        "_map_size": positive,
-        "_map_fits_float32": flag,
     },
     NoveltyDetector: {
         **seen,
         "training_rows_": array("n", dtype=np.int64, least=0),
         "extension_": optional(is_a(PCAExtension, Extended)),
-        "metric_": one_of("euclidean", "cosine"),
         "distinct_": is_a(Distinct),
         "model_": is_a(NoveltyModel),
         "scores_": array(None, least=-LARGEST_SCORE, most=LARGEST_SCORE, rising=True),

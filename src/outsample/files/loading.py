@@ -16,6 +16,7 @@ from outsample.files.estimator_schema import (
     are_all_learnt,
     bare,
     parameters_fit,
+    with_record,
 )
 from outsample.files.kinds import Misfit, Scope
 from outsample.files.layout import Mapped, ModelFileError, damaged, parsed
@@ -36,8 +37,8 @@ def loaded(mapped: Mapped, at_once: bool) -> Any:
             at_once = True
         given = LATER.get(cls, {}) | _decoded(mapped, "parameters")
         parameters_fit(cls, given)
-        if not at_once:
-            told = _described(mapped, "learnt")[1]
+        told = _described(mapped, "learnt")[1]
+        if not at_once and "training_" in told:
             are_all_learnt(cls, set(told))
             if type(told["n_features_in_"]) is not int:
                 raise ValueError("it does not tell how many columns it takes")
@@ -52,8 +53,9 @@ def learnt(cls: type, given: dict[str, Any], mapped: Mapped) -> dict[str, Any]:
         state = _decoded(mapped, "learnt")
         if set(state) & set(given) or "n_features_in_" not in state:
             raise ValueError("it holds no fitted estimator")
-        fits(bare(cls, given | state), Scope())
-    return state
+        parts = with_record(cls, given | state)
+        fits(bare(cls, parts), Scope())
+    return {name: part for name, part in parts.items() if name not in given}
 
 
 def _decoded(mapped: Mapped, text: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def texts_and_arrays(
     model: Any, columns: Mapping[str, Any], map_names: Sequence[str] | None
 ) -> tuple[dict[str, str], Arrays]:
     """Texts that a file has of a model, and its arrays, each once."""
-    getattr(model, "_fitted_sparse", None)  # reads what may still be in a file
+    getattr(model, "training_", None)  # reads what may still be in a file
     cls = type(model)
     if cls not in ESTIMATORS:
         known = ", ".join(one.__name__ for one in ESTIMATORS)
@@ -61,7 +61,7 @@ def texts_and_arrays(
         "class": cls.__name__,
         "parameters": json.dumps([given.objects, held[given]]),
         "learnt": json.dumps([learnt.objects, held[learnt]]),
-        "columns": json.dumps(_columns(columns, _rows(model, n, columns), arrays)),
+        "columns": json.dumps(_columns(columns, _fitted(model).training_.n_rows, arrays)),
     }
     names_in = parts.get("feature_names_in_")
     summary = {
@@ -98,12 +98,9 @@ def _notes(model: Any) -> list[str]:
     return sorted(found)
 
 
-def _rows(model: Any, n: int, columns: Mapping[str, Any]) -> int:
-    """Rows that were fitted; a detector that split them knows the last one it learnt from only."""
-    if getattr(model, "calibration", None) != "split":
-        return n
-    given = min((len(values) for values in columns.values()), default=0)
-    return max(given, int(model.training_rows_.max()) + 1)
+def _fitted(model: Any) -> Any:
+    """Return the estimator that was fitted: a stream is around it."""
+    return model.extension if type(model) in AROUND_FITTED else model
 
 
 def _map_names(map_names: Sequence[str], d: int | None, arrays: Arrays) -> str:

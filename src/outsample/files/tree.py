@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from outsample.files.estimator_schema import bare, estimator_parts
+from outsample.files.estimator_schema import bare, estimator_parts, with_record
 from outsample.files.layout import NAMES, digest, parsed
 from outsample.neighbors.index import KINDS, NeighborIndex
 
@@ -167,7 +167,9 @@ class Decoder:
         try:
             if cls is NeighborIndex:
                 return index_of(**held)
-            return bare(cls, held) if issubclass(cls, BaseEstimator) else cls(**held)
+            if issubclass(cls, BaseEstimator):
+                return bare(cls, with_record(cls, held))
+            return cls(**held)
         except (TypeError, ValueError) as error:
             raise ValueError(f"a {name} is not what it should be ({error})") from None
 

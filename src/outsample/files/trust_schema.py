@@ -79,7 +79,7 @@ FIELDS |= {
         "placer": is_a(*PLACERS), "error": any_float, "seconds": not_negative, "n_rows": whole(1),
     },
     LeftOut: {
-        "rows": rows_of("s", below="m"),
+        "rows": rows_of("s", below="n"),
         "near": one_of(None),
         "coordinates": terms("s", "d"),
     },
@@ -104,6 +104,7 @@ FIELDS |= {
         "training": is_a(TrainingScores),
         "model": optional(is_a(MapModel)),
         "n_jobs": jobs,
+        "metric": one_of("euclidean", "cosine"),
     },
     # Walks.
     LocalWalk: {

@@ -25,21 +25,32 @@ class Distinct(NamedTuple):
     """Distinct points among n rows.
 
     ``rows`` (m,) is the first row of each, ``counts`` (m,) how many there are, ``groups`` (n,)
-    which one a row is.
+    which one a row is. If all rows are equal, two points stand for them, so that leaving one out
+    leaves one: row 0 and the others. Both have row 0 as their first and the mean image of all.
     """
 
     rows: np.ndarray
     counts: np.ndarray
     groups: np.ndarray
 
+    @property
+    def is_one_point(self) -> bool:
+        """Whether all rows are equal."""
+        return bool(self.rows[0] == self.rows[-1])
+
+    @property
+    def n_equal(self) -> np.ndarray:
+        """Number of rows (m,) that are equal to each point."""
+        return np.full(2, len(self.groups)) if self.is_one_point else self.counts
+
     def means(self, Y: np.ndarray) -> np.ndarray:
         """Mean images (m, d) of the copies; exact where these agree."""
         anchors = some_rows(Y, self.rows)
-        if len(self.rows) == len(Y):
+        if len(self.rows) == len(Y) and not self.is_one_point:
             return anchors
         sums = np.zeros_like(anchors)
-        np.add.at(sums, self.groups, (Y - anchors[self.groups]) / self.counts[self.groups, None])
-        return anchors + sums
+        np.add.at(sums, self.groups, (Y - anchors[self.groups]) / self.n_equal[self.groups, None])
+        return anchors + (sums.sum(axis=0) if self.is_one_point else sums)
 
 
 def distinct_points(X: Points, n_jobs: int | None = None) -> Distinct:
@@ -61,8 +72,8 @@ def distinct_points(X: Points, n_jobs: int | None = None) -> Distinct:
         dense = X.toarray() if sparse.issparse(X) else X + 0.0
         groups = np.unique(dense, axis=0, return_inverse=True)[1].ravel()
         rows = np.unique(groups, return_index=True)[1]
-    if len(rows) == 1:  # leaving one out must leave one: two copies stay
-        rows, groups = np.array([0, 1]), np.minimum(np.arange(n), 1)
+    if len(rows) == 1:
+        rows, groups = np.array([0, 0]), np.minimum(np.arange(n), 1)
     outwards = _outwards(X, rows, n_jobs)
     order = np.argsort(outwards)
     if (np.diff(outwards[order]) == 0).any():
@@ -89,10 +100,10 @@ class Copies(NamedTuple):
 
 def left_out_copies(distinct: Distinct, Y: np.ndarray, most: int = 1000) -> Copies:
     """Place rows with copies by the mean of these: some of them, whatever their row numbers."""
-    if len(distinct.rows) == len(Y):
+    if distinct.n_equal.max() == 1:
         nobody = np.empty(0, dtype=np.int64)
         return Copies(nobody, Y[:0], np.empty(0), distinct.counts > 1, 0.0)
-    counts = distinct.counts[distinct.groups]
+    counts = distinct.n_equal[distinct.groups]
     rows = np.flatnonzero(counts > 1)
     share = len(rows) / len(Y)
     rows = rows[np.lexsort((*Y[rows].T[::-1], distinct.groups[rows]))]
@@ -100,7 +111,7 @@ def left_out_copies(distinct: Distinct, Y: np.ndarray, most: int = 1000) -> Copi
     groups, means = distinct.groups[rows], distinct.means(Y)
     away = (means[groups] - Y[rows]) * (counts[rows] / np.maximum(counts[rows] - 1, 1))[:, None]
     errors = np.hypot.reduce(away, axis=1)
-    return Copies(groups, Y[rows] + away, errors, distinct.counts > 1, share)
+    return Copies(groups, Y[rows] + away, errors, distinct.n_equal > 1, share)
 
 
 def _same(X: Points, first: np.ndarray) -> bool:

@@ -103,8 +103,8 @@ def learn(
     around = lengths_around(Y, closest, coordinates, n_jobs)
     if copies.share > 0:  # rows with copies see these: as many of them as there are among all
         alone = ~copies.has_copies[rows]
-        part = min(copies.share / max(1 - copies.share, 1e-9) * alone.sum(), len(copies.errors))
-        some = slice(max(int(np.ceil(part)), 1))
+        part = copies.share / max(1 - copies.share, 1e-9) * alone.sum() if alone.any() else np.inf
+        some = slice(max(int(np.ceil(min(part, len(copies.errors)))), 1))
         beside = problem.search.around(problem.X[copies.points[some]], most, at_least=most + 1)
         held = lengths_around(Y, beside.closest(most), copies.images[some], n_jobs)
         errors = np.r_[errors[alone], copies.errors[some]]

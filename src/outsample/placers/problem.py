@@ -30,15 +30,22 @@ KEPT_ROWS = 4096
 class Problem:
     """Points X (n, D), their images Y (n, d), and how neighbourhoods are found.
 
-    ``curvature`` is the paper's c, None where it is to be estimated. ``widest`` is the largest
+    ``curvature`` is the paper's c, None where it is to be estimated; ``size`` the root mean square
+    size of the map, which is that of all rows where X has no duplicates. ``widest`` is the largest
     neighbourhood that will be asked for; who knows it sets it before the first search. ``shared``
     tells that many placers will be tried on the same neighbourhoods.
     """
 
     def __init__(
-        self, search: Search, Y: np.ndarray, curvature: float | None, n_jobs: int | None
+        self,
+        search: Search,
+        Y: np.ndarray,
+        curvature: float | None,
+        n_jobs: int | None,
+        size: float | None = None,
     ) -> None:
         self.search, self.Y, self.curvature, self.n_jobs = search, Y, curvature, n_jobs
+        self.size = map_size(Y) if size is None else size
         self.X: Points = search.index.X
         self.widest = 1
         self.shared = False
@@ -147,11 +154,6 @@ class Problem:
         if not wide or self.n > KEPT_ROWS:
             return None
         return affinity.distances(self.X, n_jobs=self.n_jobs)
-
-    @cached_property
-    def size(self) -> float:
-        """Root mean square size of the map."""
-        return map_size(self.Y)
 
 
 class Part:

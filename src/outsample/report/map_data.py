@@ -98,8 +98,9 @@ def left_out_errors(core: Any, n: int) -> np.ndarray:
     distinct_errors = np.full(len(core.distinct_.rows), np.nan)
     images = core.distinct_.means(np.asarray(core.embedding_))
     unit = map_size(images) or 1.0  # squares of a large map would overflow
-    differences = (core.left_out_.coordinates - images[core.left_out_.rows]) / unit
-    distinct_errors[core.left_out_.rows] = np.linalg.norm(differences, axis=1) * unit
+    points = core.distinct_.groups[core.left_out_.rows]
+    differences = (core.left_out_.coordinates - images[points]) / unit
+    distinct_errors[points] = np.linalg.norm(differences, axis=1) * unit
     errors = distinct_errors[core.distinct_.groups]
     return errors if len(errors) == n else np.full(n, np.nan)
 

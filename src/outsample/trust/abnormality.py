@@ -91,6 +91,10 @@ class TrainingScores(NamedTuple):
     radius: float
     full_ball: float
 
+    def scores_of_rows(self, groups: np.ndarray) -> np.ndarray:
+        """Abnormalities (n,) in the order of rows, of which ``groups`` (n,) are the points."""
+        return self.scores[np.cumsum(self.counts) - self.counts][groups]
+
 
 def neighbors_needed(m: int) -> int:
     """Return the number of neighbours used among m distinct training points, one left out."""
