@@ -20,11 +20,14 @@ DENSE_ROWS = 3000
 # Products of the matrix and a vector that Lanczos may take. Where the spectrum has a gap, a
 # tenth is enough; where it has none, no number of them is.
 PRODUCTS = 600
-# Iterations of the block solver, the residual at which it ends, and how many times the entries of
-# the matrix its incomplete factors may hold.
+# Iterations of the block solver, the residual at which it ends, the largest with which its answer
+# is taken, and how many times the entries of the matrix its incomplete factors may hold.
 BLOCK_ITERATIONS = 200
 RESIDUAL = 1e-9
+LARGEST_RESIDUAL = 1e-7
 FILL = 4
+# How far beyond the largest eigenvalue a matrix is shifted, to be factored.
+SHIFT = 1e-7
 
 
 def fixed_signs(vectors: np.ndarray) -> np.ndarray:
@@ -48,7 +51,8 @@ def leading_eigenpairs(
     if n > DIRECT_ROWS and count <= n // 4:
         found = _by_lanczos(S, count)
     if found is None and sparse.issparse(S) and n > DENSE_ROWS and first is not None and count > 1:
-        found = _by_blocks(S, count, first / np.linalg.norm(first))
+        first = first / np.linalg.norm(first)
+        found = _by_blocks(S, count, first) or _by_inversion(S, count, first)
     if found is None:
         dense = S.toarray() if sparse.issparse(S) else S
         found = _numbered(dense, n - count, n - 1)
@@ -72,8 +76,10 @@ def _by_lanczos(S: Any, count: int) -> tuple[np.ndarray, np.ndarray] | None:
         return None
 
 
-def _by_blocks(S: Any, count: int, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _by_blocks(S: Any, count: int, first: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """Eigenpairs by preconditioned block iterations, the known first one set apart.
+
+    None where their residuals are too large.
 
     A. V. Knyazev, "Toward the optimal preconditioned eigensolver", SIAM J. Sci. Comput. 23 (2001)
     517-541. Incomplete factors precondition: they are nearly complete where the graph of the
@@ -84,18 +90,31 @@ def _by_blocks(S: Any, count: int, first: np.ndarray) -> tuple[np.ndarray, np.nd
     below = (top * sparse.identity(n, format="csr") - S).tocsr()
     block = np.random.default_rng(0).standard_normal((n, count + 2))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of pairs that end short of the tolerance
+        warnings.simplefilter("ignore", UserWarning)  # residuals are looked at below
         values, vectors = lobpcg(
             below, block, M=_preconditioner(below), Y=first[:, None], largest=False,
             tol=RESIDUAL, maxiter=BLOCK_ITERATIONS,
         )  # fmt: skip
     order = np.argsort(values, kind="stable")[: count - 1]
-    return np.r_[top, top - values[order]], np.column_stack([first, vectors[:, order]])
+    values, vectors = np.r_[top, top - values[order]], np.column_stack([first, vectors[:, order]])
+    residuals = np.linalg.norm(S @ vectors - vectors * values, axis=0)
+    # Not "larger than": a residual that is not a number is too large as well.
+    return (values, vectors) if (residuals <= LARGEST_RESIDUAL).all() else None
+
+
+def _by_inversion(S: Any, count: int, first: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Eigenpairs by Lanczos on the inverse of the shifted matrix; None where it has no factors."""
+    shift = float(first @ (S @ first)) + SHIFT
+    start = np.random.default_rng(0).standard_normal(S.shape[0])
+    try:
+        return eigsh(S.tocsc(), count, sigma=shift, which="LM", v0=start)
+    except (RuntimeError, MemoryError):  # no convergence, a zero pivot, or too many entries
+        return None
 
 
 def _preconditioner(L: Any) -> LinearOperator | None:
     """Incomplete factors of a positive semidefinite matrix, no more than `FILL` times its size."""
-    shifted = (L + 1e-7 * sparse.identity(L.shape[0], format="csr")).tocsc()
+    shifted = (L + SHIFT * sparse.identity(L.shape[0], format="csr")).tocsc()
     try:
         factors = spilu(
             shifted, drop_tol=1e-3, fill_factor=FILL, diag_pivot_thresh=0.0,
