@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from itertools import pairwise
 from threading import Lock
 from typing import Any
@@ -50,6 +51,17 @@ def over_rows(
             done.result()
 
 
+@cache
+def _openmp() -> Any:
+    """Return what limits the threads of OpenMP; it looks at every library that is loaded, once."""
+    return ThreadpoolController().select(user_api="openmp")
+
+
+def openmp_threads(count: int) -> Any:
+    """Context in which OpenMP has so many threads when called from this one, and no others."""
+    return _openmp().limit(limits=count)
+
+
 class _OneBlasThread:
     """Context in which BLAS has one thread, for as long as anybody is inside."""
 
@@ -60,11 +72,11 @@ class _OneBlasThread:
 
     def __enter__(self) -> None:
         with self.lock:
-            self.inside += 1
-            if self.inside == 1:
+            if self.inside == 0:
                 if self.controller is None:  # looks at every library that is loaded: once
                     self.controller = ThreadpoolController()
                 self.limits = self.controller.limit(limits=1, user_api="blas")
+            self.inside += 1
 
     def __exit__(self, *_: object) -> None:
         with self.lock:

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from outsample._kernels import tree as kernels
 from outsample._kernels import tree_building as building
-from outsample._parallel import over_rows, thread_count
+from outsample._parallel import openmp_threads, over_rows, thread_count
 from outsample.points import Points, row_norms
 
 # Normalised training coordinates are far below this; a query beyond it is only compared directly.
@@ -122,8 +122,12 @@ class Products:
         self.rounding = (X.shape[1] + 8) * 2.0**-50
 
     def query(self, Q: Points, k: int, n_jobs: int | None) -> np.ndarray:
-        """Rows (q, k), on all cores as scikit-learn does."""
-        return self.search.kneighbors(self._centered(Q), k, return_distance=False)
+        """Rows (q, k). Without ``n_jobs`` all cores are used, as scikit-learn does."""
+        centered = self._centered(Q)
+        if n_jobs is None:
+            return self.search.kneighbors(centered, k, return_distance=False)
+        with openmp_threads(thread_count(n_jobs)):
+            return self.search.kneighbors(centered, k, return_distance=False)
 
     def square_error(self, Q: Points, distances: np.ndarray) -> np.ndarray:
         """Bound (q,), relative to the squares of the coordinates, which cancel."""
