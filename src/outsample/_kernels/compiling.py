@@ -3,6 +3,9 @@
 Numba keeps what it compiled beside the source, or in the user's cache folder. Where neither can be
 written (a container with a read-only file system) it refuses to import; here a private folder
 among the temporary files is taken, and without that nothing is kept. What is lost is time.
+
+The hooks that this needs are private to numba. Under a version on which they were not tried,
+kernels are compiled by numba's public options alone.
 """
 
 from __future__ import annotations
@@ -18,7 +21,14 @@ from pathlib import Path
 from threading import Lock
 
 import numba
-from numba.core.caching import FunctionCache, NullCache
+
+# The last version of numba whose caches were tried.
+TRIED_NUMBA = (0, 68)
+HAS_TRIED_CACHES = tuple(numba.version_info[:2]) <= TRIED_NUMBA
+if HAS_TRIED_CACHES:
+    from numba.core.caching import FunctionCache, NullCache
+else:
+    FunctionCache = NullCache = object  # type: ignore[misc, assignment]
 
 SET_A_FOLDER = "set the environment variable NUMBA_CACHE_DIR to a folder that can be written"
 
@@ -93,13 +103,15 @@ class NoCache(Announced, NullCache):
 
 def kept_in():
     """Folder where compiled code is kept, or None."""
-    return cache_of(njit).cache_path
+    return cache_of(njit).cache_path if HAS_TRIED_CACHES else plain_folder()
 
 
 def njit(function=None, **options):
     """Compile a kernel at its first call, without the interpreter lock; options are numba's."""
     if function is None:
         return lambda function: njit(function, **options)
+    if not HAS_TRIED_CACHES:
+        return plain_kernel(function, options)
     kernel = numba.njit(nogil=True, **options)(function)
     if kernel is not function:  # else numba is switched off
         kernel._cache = cache_of(function)
@@ -124,6 +136,26 @@ def cache_of(function):
         numba.config.CACHE_DIR = given
     NOT_KEPT.say(f"cannot write to its own folder nor to the user's: it {where}; {SET_A_FOLDER}.")
     return kept
+
+
+def plain_kernel(function, options):
+    """Kernel compiled and kept by numba's public options; not kept where no folder is writable."""
+    before = numba.config.CACHE_DIR
+    try:
+        numba.config.CACHE_DIR = plain_folder() or before
+        return numba.njit(nogil=True, cache=True, **options)(function)
+    except RuntimeError:  # no folder that numba knows can be written
+        return numba.njit(nogil=True, **options)(function)
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+def plain_folder():
+    """Folder named after the sources of all kernels, so that no old code is run; or None."""
+    try:
+        return str(Path(numba.config.CACHE_DIR or private_folder()) / kernel_sources())
+    except OSError:
+        return None
 
 
 @cache
