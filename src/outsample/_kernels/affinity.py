@@ -122,16 +122,20 @@ def markov_mean(start, stop, X, n, Q, root, weights, own_reach, reach, coefficie
 
 
 @njit
-def local_mean(start, stop, X, n, Q, own, scales, weights, images, values):
+def local_mean(
+    start, stop, X, rows, starts, stops, Q, own, scales, weights, images, values
+):
     """Mean of images, weights ``w_j exp(-2 r_j^2 / h^2)`` with h the longer of two lengths.
 
-    Rows further than h count for nothing. A query on a training row gets that row's image.
+    Candidates of query i are ``rows[starts[i] : stops[i]]``. Rows further than h count for nothing.
+    A query on a training row gets that row's image.
     """
     d = images.shape[1]
     for i in range(start, stop):
         values[i] = 0.0
         total = 0.0
-        for j in range(n):
+        for at in range(starts[i], stops[i]):
+            j = rows[at]
             apart = row_distance(Q, i, X, j)
             if apart == 0.0:
                 values[i] = images[j]

@@ -23,6 +23,7 @@ whose expansion gives both exponents.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,10 +33,12 @@ from outsample._kernels import affinity as kernels
 from outsample._parallel import over_rows
 from outsample.kernel.bridges import bridges, parts_of
 from outsample.kernel.eigenpairs import fixed_signs, leading_eigenpairs
+from outsample.neighbors.cuts import first_counts
 from outsample.neighbors.distinct import Distinct, distinct_points
 from outsample.neighbors.graph import neighbor_distances
 from outsample.neighbors.index import NeighborIndex
 from outsample.points import Points, kernel_rows
+from outsample.records import Neighbors
 
 # Neighbours of a point: so many, or a share of few points. Of k = 10, 15, 20, 30, 40, 50, 64 and
 # the kernels above, 30 had the least spikes, and the classes of digits, iris, wine and breast
@@ -53,6 +56,9 @@ DENSITY_RATIO = 4.0
 BRIDGE = float(np.exp(-kernels.STEEPNESS))
 # An extension is not magnified more than so many times.
 MAGNIFIED = 10.0
+# Up to this many rows all are compared with a query; queries are taken so many at a time.
+SCANNED_ROWS = 4096
+CHUNK_ROWS = 4096
 
 
 class Modes(NamedTuple):
@@ -93,21 +99,68 @@ class LocalWalk:
         ``f(x) = sum_j p(x, x_j) f(x_j) / (1 - m(x) (1 - lambda))``, with the new point's own
         length: the Nyström formula (Eq. 7.1) of this walk. A training point keeps its image.
         """
-        n, q = self.index.X.shape[0], Q.shape[0]
-        near = self.index.nearest(Q, min(self.k + 1, n))
-        scales = near.distances[near.indptr[1:] - 1]
-        found = np.empty((q, images.shape[1]))
-        rows, asked = kernel_rows(self.index.X), kernel_rows(Q)
         f = np.ascontiguousarray(images[self.distinct.rows])
+        parts = [self._mean(Q[at : at + CHUNK_ROWS], f, values)
+                 for at in range(0, Q.shape[0], CHUNK_ROWS)]  # fmt: skip
+        return np.concatenate(parts) if parts else np.empty((0, images.shape[1]))
+
+    def _mean(self, Q: Points, f: np.ndarray, values: np.ndarray) -> np.ndarray:
+        n, q = self.index.X.shape[0], Q.shape[0]
+        near = self.index.nearest(Q, min(self.k + 2, n))
+        distances = near.distances.reshape(q, -1)
+        scales = distances[:, min(self.k, n - 1)].copy()
+        found = np.empty((q, f.shape[1]))
+        candidates = self._candidates(Q, near, distances[:, -1] <= scales)
+        rows, asked = kernel_rows(self.index.X), kernel_rows(Q)
         over_rows(
             kernels.local_mean, q, self.n_jobs,
-            rows, n, asked, scales, self.scales, self.weights, f, found,
+            rows, *candidates, asked, scales, self.scales, self.weights, f, found,
         )  # fmt: skip
         clock = _clock(scales / self.typical, self.dimension)[:, None] / self.unit
         least = np.maximum(values, 0) / MAGNIFIED
         slowed = np.maximum(1 - clock * (1 - values), np.where(least > 0, least, 1.0))
         is_known = near.distances[near.indptr[:-1]] == 0
         return np.where(is_known[:, None], found, found / slowed)
+
+    def _candidates(
+        self, Q: Points, near: Neighbors, is_tied: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows that may count for each query, rising: ``rows``, where they start and stop (q,).
+
+        A row counts if it is within the length of the query or within its own. The former are the
+        neighbours, or all rows where there may be ties. The latter are searched among rows of like
+        lengths, in a ball as large as the longest.
+        """
+        n, q = self.index.X.shape[0], Q.shape[0]
+        every, whole = np.arange(n), (np.zeros(q, dtype=np.int64), np.full(q, n))
+        if n <= SCANNED_ROWS or self.index.kind != "kd_tree":
+            return every, *whole
+        queries = np.arange(q)
+        pairs = [np.repeat(queries, np.diff(near.indptr)) * n + near.indices]
+        for rows, index, radius in self._groups:
+            ball = index.ball(Q, radius, 1)
+            ball = first_counts(ball, ball.inside)
+            pairs.append(np.repeat(queries, ball.inside) * n + rows[ball.indices])
+        merged = np.unique(np.concatenate(pairs))
+        edges = n + np.searchsorted(merged, np.arange(q + 1) * n)
+        starts, stops = np.where(is_tied, whole, [edges[:-1], edges[1:]])
+        return np.concatenate([every, merged % n]), starts, stops
+
+    @cached_property
+    def _groups(self) -> list[tuple[np.ndarray, NeighborIndex, float]]:
+        """Rows whose lengths are alike up to a factor of two, their index, and the longest."""
+        positive = np.maximum(self.scales, np.finfo(np.float64).tiny)
+        levels = np.ceil(np.log2(positive))
+        groups = []
+        for level in np.unique(levels):
+            rows = np.flatnonzero(levels == level)
+            index = NeighborIndex(self.index.X[rows], "kd_tree", self.n_jobs)
+            groups.append((rows, index, float(self.scales[rows].max())))
+        return groups
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return all but what is made of it when first asked for."""
+        return {name: part for name, part in vars(self).items() if name != "_groups"}
 
 
 def local_walk(
