@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from outsample.neighbors.cuts import without_self
+from outsample.neighbors.cuts import first_counts, without_self
 from outsample.neighbors.distinct import Distinct
 from outsample.neighbors.index import NeighborIndex
 from outsample.neighbors.ties import tied_sizes, with_ties
@@ -137,7 +137,7 @@ def training_scores(
         first = near.indices[near.indptr[:-1]]
         copies = counts[first] - (first == rows)
         parts.append(measured(index.X, index.X[rows], near, copies, n_jobs))
-        local_of.append(near)
+        local_of.append(first_counts(near, tied_sizes(near, min(LOCAL, k))))  # 10 of 40: memory
         nearest[rows] = near.distances[near.indptr[:-1]]
     distances = Distances(*(np.concatenate(field) for field in zip(*parts, strict=True)))
     apart = np.repeat(distances.nearest_distance, counts)
