@@ -169,6 +169,19 @@ def test_a_detector_searches_as_its_extension_does():
         NoveltyDetector(PCAExtension(index="annoy")).fit(X)
 
 
+def test_a_detector_places_nearly_as_its_extension_does():
+    """It asks for more neighbours, of which an approximate search finds others, seldom."""
+    X, Q = made_up(14, 3)
+    Y, truth = np.cos(2 * X[:, :2]), np.cos(2 * Q[:, :2])
+    detector = NoveltyDetector(PCAExtension(index="approximate", **DISTANCE)).fit(X, Y)
+    placed, transformed = detector.place(Q), detector.extension_.transform(Q)
+    gaps = np.linalg.norm(placed.coordinates - transformed, axis=1)
+    assert (gaps > 0).mean() <= 0.02
+    assert gaps.max() <= np.linalg.norm(transformed - truth, axis=1).mean()
+    np.testing.assert_array_equal(detector.extension_.place(Q).coordinates, transformed)
+    np.testing.assert_array_equal(detector.p_values(Q), placed.p_value)
+
+
 @pytest.mark.parametrize("ball", ["radius", "tangent_radius"])
 def test_balls_are_refused(ball):
     with pytest.raises(ValueError, match=r"cannot tell all the points of a ball.*index='auto'"):

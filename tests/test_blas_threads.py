@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 
+import numpy as np
 import pytest
 from sklearn.base import clone
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from outsample import DiffusionMaps, Extended
+from outsample import DiffusionMaps, Extended, _parallel
 from outsample.estimators import diffusion_maps, map_extension
+from outsample.neighbors.index import NeighborIndex
 from test_pickles import LOCAL, OVER_ALL, answers, map_of
 
 MODELS = LOCAL | OVER_ALL
@@ -38,3 +40,48 @@ def test_the_limit_is_what_makes_them_equal(monkeypatch):
         monkeypatch.setattr(module, "one_blas_thread", contextlib.nullcontext())
     names = ("diffusion", "correlated", "nystroem", "harmonics", "diffusion maps")
     assert any(fitted_answers(name, 1) != fitted_answers(name, 2) for name in names)
+
+
+def test_a_limit_that_fails_is_not_counted(monkeypatch):
+    """The next one inside sets it again."""
+    context = _parallel._OneBlasThread()
+    limits = []
+
+    class Controller:
+        def limit(self, **options):
+            limits.append(options)
+            if len(limits) == 1:
+                raise OSError("no library")
+            return self
+
+        def restore_original_limits(self):
+            limits.append("restored")
+
+    monkeypatch.setattr(_parallel, "ThreadpoolController", Controller)
+    with pytest.raises(OSError), context:
+        pass
+    assert context.inside == 0
+    with context, context:
+        assert context.inside == 2 and len(limits) == 2
+    assert context.inside == 0 and limits[-1] == "restored"
+
+
+@pytest.mark.parametrize(("n_jobs", "threads"), [(1, 1), (2, 2)])
+def test_products_use_as_many_threads_as_jobs(n_jobs, threads, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(200, 40))
+    index = NeighborIndex(X, "brute", n_jobs=n_jobs)
+    index.build()
+    search, counts = index._backend.search, []
+
+    class Watched:
+        def kneighbors(self, *args, **options):
+            infos = threadpool_info()
+            counts.extend(one["num_threads"] for one in infos if one["user_api"] == "openmp")
+            return search.kneighbors(*args, **options)
+
+    monkeypatch.setattr(index._backend, "search", Watched())
+    before = [one["num_threads"] for one in threadpool_info() if one["user_api"] == "openmp"]
+    index.nearest(X[:20], 3)
+    after = [one["num_threads"] for one in threadpool_info() if one["user_api"] == "openmp"]
+    assert counts and set(counts) == {threads}
+    assert before == after

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
 from sklearn.decomposition import PCA
 
 from outsample import NoveltyDetector, OnlineDiscoveries, PCAExtension, StreamingExtension
-from outsample.trust import conformal, recent
+from outsample.trust import conformal, online_discoveries, recent
 from outsample.trust.drift import (
     ALPHA,
     BETS,
@@ -282,9 +284,53 @@ def test_levels_are_those_of_the_formula_and_bad_ones_are_refused():
 
     expected = 0.1 * share(4) + (0.2 - 0.1) * share(4 - 2) + 0.2 * share(4 - 3)
     np.testing.assert_allclose(again.level(), expected)
-    for bad in (0, -1, 2, "a"):
+    for bad in (0, -1, 1, 1.0, 2, "a"):
         with pytest.raises((TypeError, ValueError), match="fdr"):
             OnlineDiscoveries(fdr=bad)
     for bad in ([0.5, np.nan], [2.0], [[0.1, 0.2]]):
         with pytest.raises(ValueError, match="p_values"):
             OnlineDiscoveries().test(bad)
+
+
+def lord_level(t, discovered_at, fdr):
+    """Level of LORD++ by its formula."""
+
+    def share(age):
+        return 0.079 * np.log(np.maximum(age, 2)) / (age * np.exp(np.sqrt(np.log(age))))
+
+    earned = fdr * share(t - np.array([at for at in discovered_at if at < t], dtype=float))
+    earned[1:] *= 2
+    return fdr / 2 * share(t) + earned.sum() / 2
+
+
+def test_levels_of_old_discoveries_are_just_below_the_formula():
+    """And they fall with age, all of them: the guarantee needs no more."""
+    rng, online = np.random.default_rng(0), OnlineDiscoveries(fdr=0.1)
+    for _ in range(40):
+        online.test(np.where(rng.random(100) < 0.1, 0.0, 1.0))
+        expected = lord_level(online.n_tested_, online.discovered_at_, 0.1)
+        assert 0.996 * expected <= online.level() <= expected * (1 + 1e-12)
+    coefficients, factors = online_discoveries._exponentials()
+    assert (coefficients > 0).all() and (factors < 1).all()
+    ages = np.unique(np.geomspace(65, 1e12, 5000).round())
+    shares = np.exp(np.log(factors) * (ages[:, None] - 65)) @ coefficients
+    ratios = shares / [online_discoveries._share(age) for age in ages]
+    assert 0.997 < ratios.min() and ratios.max() < 1.0001
+    recent_total = sum(online_discoveries._share(age) for age in range(1, 65))
+    assert recent_total + (coefficients / (1 - factors)).sum() <= 1
+
+
+def test_a_level_is_a_number_before_and_after_a_discovery():
+    online = OnlineDiscoveries(fdr=0.1)
+    np.testing.assert_allclose(online.level(), lord_level(1, [], 0.1))
+    assert online.test([0.0]).all()
+    np.testing.assert_allclose(online.level(), lord_level(1, [], 0.1))
+
+
+def test_a_p_value_costs_the_same_after_many_discoveries():
+    """What is kept of discoveries, but for the list of them, does not grow."""
+    online = OnlineDiscoveries(fdr=0.1)
+    assert online.test(np.zeros(5000)).all()
+    kept = {name: part for name, part in vars(online).items() if name != "discovered_at_"}
+    assert len(pickle.dumps(kept)) < 2000
+    assert len(online.discovered_at_) == 5000

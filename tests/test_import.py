@@ -136,3 +136,32 @@ def test_a_first_fit_compiles_what_it_uses_and_once(tmp_path):
     assert set(cold["kernels"].values()) == {1}
     # Seconds of the processor: others may be using it too.
     assert sum(cold["cpu"][step] for step in ("import", "fit", "transform")) <= 12
+
+
+NEWER_NUMBA = """
+import sys, types
+import numba
+numba.version_info = (99, 0)
+private = sys.modules["numba.core.caching"]
+sys.modules["numba.core.caching"] = types.ModuleType("numba.core.caching")  # has nothing
+import numpy as np
+from outsample._kernels import compiling
+from outsample._kernels.search import distance
+assert not compiling.HAS_TRIED_CACHES
+sys.modules["numba.core.caching"] = private  # which numba itself needs
+print(distance(np.zeros(2), np.array([3.0, 4.0])), compiling.kept_in())
+"""
+
+
+@pytest.mark.parametrize("is_writable", [True, False])
+def test_a_newer_numba_is_used_by_its_public_options(tmp_path, is_writable):
+    folder = tmp_path / "kept"
+    (folder.mkdir if is_writable else folder.touch)()
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder)}
+    command = [sys.executable, "-c", NEWER_NUMBA]
+    for _ in range(2):
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith("5.0 ")
+    if is_writable:
+        assert [*folder.glob("*/**/search.distance*.nbi")]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pickle
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ from sklearn.preprocessing import scale
 
 import reference
 from outsample import DiffusionMaps
-from outsample.kernel import eigenpairs
+from outsample.kernel import eigenpairs, local_walk
 from outsample.kernel.bridges import bridges, parts_of
 
 DATA = Path(os.environ.get("OUTSAMPLE_DATA") or Path(__file__).parents[2] / "shared" / "data")
@@ -205,3 +207,27 @@ def test_the_block_solver_without_factors(monkeypatch):
     monkeypatch.setattr(eigenpairs, "MAX_DENSE_ROWS", 1000)
     monkeypatch.setattr(eigenpairs, "spilu", fails)
     np.testing.assert_allclose(DiffusionMaps(n_components=2).fit(X).eigenvalues_, exact, rtol=1e-6)
+
+
+def test_an_extension_looks_at_few_rows_and_finds_what_all_of_them_give(monkeypatch):
+    """Outliers, whose lengths are long; a grid, with ties; lengths over many orders."""
+    rng = np.random.default_rng(0)
+    grid = np.stack(np.meshgrid(*[np.arange(12.0)] * 2), axis=-1).reshape(-1, 2)
+    X = np.concatenate([
+        grid, rng.normal(size=(400, 2)), 0.001 * rng.normal(size=(300, 2)) + 30.0,
+        60 * rng.normal(size=(60, 2)),
+    ])  # fmt: skip
+    Q = np.concatenate([grid[::3] + 0.5, grid[:5], rng.normal(size=(40, 2)) * 20, X[-3:] + 0.1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # separate parts
+        maps = DiffusionMaps(n_components=3, n_neighbors=8).fit(X)
+    expected = maps.transform(Q)
+    before = pickle.dumps(maps)
+    monkeypatch.setattr(local_walk, "SCANNED_ROWS", 50)
+    monkeypatch.setattr(local_walk, "CHUNK_ROWS", 7)
+    np.testing.assert_array_equal(maps.transform(Q), expected)
+    assert pickle.dumps(maps) == before
+    walk, new = maps.walk_, rng.normal(size=(50, 2)) * 20
+    near = walk.index.nearest(new, walk.k + 2)
+    _, starts, stops = walk._candidates(new, near, np.zeros(50, dtype=bool))
+    assert (stops - starts).mean() < 0.1 * len(X)

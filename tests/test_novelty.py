@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -23,6 +24,9 @@ from outsample import (
     PCAExtension,
     StreamingExtension,
 )
+from outsample.neighbors.distinct import distinct_points
+from outsample.neighbors.index import NeighborIndex
+from outsample.trust.abnormality import training_scores
 
 seeds = st.integers(0, 10**6)
 ALPHAS = np.array([0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2])
@@ -374,3 +378,18 @@ def test_an_extension_without_place_says_so():
         detector.place(X[:2])
     assert "NystroemExtension has no place" in str(told.value.__cause__)
     assert list(detector.explain(X[:1])[0].reasons) == SCORED
+
+
+def test_scores_of_training_points_need_little_memory():
+    """Ten neighbours of each are kept, of forty that are looked at."""
+    X = np.random.default_rng(0).normal(size=(20_000, 2))
+    index, distinct = NeighborIndex(X), distinct_points(X)
+    training_scores(index, distinct)
+    tracemalloc.start()
+    try:
+        training_scores(index, distinct)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    chunk = 4096 * 40 * 16 * 6  # what one chunk needs at once
+    assert peak < chunk + 20_000 * 16 * 20

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -144,3 +146,41 @@ def test_a_part_of_the_spectrum_comes_from_the_full_solver_where_need_be(fault, 
     np.testing.assert_allclose(vectors, np.eye(6)[:, [5, 4, 3]])
     np.testing.assert_allclose(eigenpairs.eigenpairs_above(S, 2.5)[0], [6, 5, 4, 3])
     assert eigenpairs.nth_eigenvalue(S, 1) == 5
+
+
+def path_graph(n):
+    """Path of n points: its eigenvalues are cos(pi j / (n + 1)), its first eigenvector a sine."""
+    sides = np.full(n - 1, 0.5)
+    first = np.sin(np.pi * np.arange(1, n + 1) / (n + 1))
+    return sparse.diags([sides, sides], [-1, 1], format="csr"), first
+
+
+@pytest.mark.parametrize("fault", ["short of the tolerance", "not a number"])
+@pytest.mark.parametrize("has_factors", [True, False])
+def test_a_block_solver_that_does_not_settle_is_not_believed(fault, has_factors, monkeypatch):
+    """Lanczos gives up on such a matrix; another solver takes over from the block solver."""
+    n, count = 1200, 3
+    S, first = path_graph(n)
+    asked = []
+
+    def unsettled(matrix, block, **options):
+        asked.append(options)
+        value = np.nan if fault == "not a number" else 0.3
+        warnings.warn("Exited postprocessing with accuracies", UserWarning, stacklevel=2)
+        return np.full(block.shape[1], value), block / np.linalg.norm(block, axis=0)
+
+    def without_factors(*args, **options):
+        if "sigma" in options:
+            raise RuntimeError("Factor is exactly singular")
+        return solver(*args, **options)
+
+    solver = eigenpairs.eigsh
+    monkeypatch.setattr(eigenpairs, "DENSE_ROWS", 1000)
+    monkeypatch.setattr(eigenpairs, "PRODUCTS", 1)
+    monkeypatch.setattr(eigenpairs, "lobpcg", unsettled)
+    if not has_factors:
+        monkeypatch.setattr(eigenpairs, "eigsh", without_factors)
+    values, vectors = eigenpairs.leading_eigenpairs(S, count, first)
+    assert asked
+    np.testing.assert_allclose(values, np.cos(np.pi * np.arange(1, count + 1) / (n + 1)), rtol=1e-9)
+    assert np.linalg.norm(S @ vectors - vectors * values, axis=0).max() < 1e-7

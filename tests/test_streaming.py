@@ -6,14 +6,19 @@ import os
 import pickle
 import sys
 import threading
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+import outsample
 from laws.subjects import sparse_stays
 from outsample import (
     Blend,
@@ -24,6 +29,7 @@ from outsample import (
     PCAExtension,
     StreamingExtension,
 )
+from outsample.estimators import stream_writer
 from outsample.estimators.stream_memory import LEAVING
 from outsample.neighbors import learned as learned_rows
 from outsample.neighbors.index import NeighborIndex
@@ -108,7 +114,9 @@ def test_a_stream_is_the_batch_model_of_its_points_to_the_bit(way, delay, monkey
     Q = np.concatenate([sheet(rng, 12)[0], rng.normal(size=(3, 3)) * 4])
     same(stream.place(Q), detector.place(Q))
     first = sheet(rng, 90)[0]
-    same(stream.learn(first).placement, detector.place(first))
+    whole = stream.learn(first).placement
+    step = stream._writer.step
+    same(type(whole)(*(field[:step] for field in whole)), detector.place(first[:step]))
     for size in (1, 30, 7, 1):
         stream.learn(sheet(rng, size)[0])
     now = stream._now()
@@ -122,7 +130,7 @@ def test_a_stream_is_the_batch_model_of_its_points_to_the_bit(way, delay, monkey
         np.testing.assert_array_equal(getattr(placed, name), getattr(expected, name), err_msg=name)
     assert pickle.dumps(detector) == before
     assert stream.n_learned_ > 80
-    assert (stream.memory_.n_waiting > 0) == (delay > 0)
+    assert (stream.memory_.n_waiting >= step) == (delay > 0)
 
 
 @pytest.mark.parametrize("way", ["distance", "local tangent", "process", "ball"])
@@ -144,17 +152,173 @@ def test_batch_single_and_shuffled_agree_and_asking_changes_nothing(way):
     assert str(stream.drift_) == str(again.drift_)
 
 
-def test_the_same_arrivals_give_the_same_state_and_a_batch_is_judged_as_it_came():
+def state(stream):
+    """All that a stream would answer by, as arrays; and what it says of its age."""
+    now = stream._now()
+    parts = now.memory._replace(frames=(), tests=None)
+    columns = now.memory.columns(now.calibration is not None)
+    parts = [*columns, *parts, now.calibration, now.model.model.search.index.X]
+    arrays = [part.toarray() if sparse.issparse(part) else part for part in parts]
+    return [*arrays, str(now.memory.tests), str(stream.drift_)]
+
+
+def same_state(one, other):
+    for a, b in zip(state(one), state(other), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def row_by_row(stream, arrivals):
+    results = [stream.learn(arrivals[at : at + 1]) for at in range(arrivals.shape[0])]
+    return joined_results(results)
+
+
+def joined_results(results):
+    placed = [result.placement for result in results]
+    fields = [np.concatenate(field) for field in zip(*placed, strict=True)]
+    return type(placed[0])(*fields), np.concatenate([result.accepted for result in results])
+
+
+STREAMED = {
+    "distance": (np.asarray, {"delay": 0}),
+    "local tangent": (np.asarray, {"delay": 7}),
+    "brute": (sparse.csr_matrix, {"delay": 3, "guard": 0.3}),
+}
+
+
+def stream_and_arrivals(way, n=110):
+    """A stream that turns over twice, and arrivals on a grid: most have copies."""
+    kind, options = STREAMED[way]
+    rng = np.random.default_rng(0)
+    X, Y = sheet(rng, 60)
+    extension = clone(WAYS[way]).set_params(weighting="distance") if way == "brute" else WAYS[way]
+    detector = NoveltyDetector(clone(extension)).fit(kind(np.round(X, 1)), Y)
+    arrivals = np.round(sheet(rng, n)[0], 1)
+    arrivals[60:75] += 9.0  # a run of strange ones
+    arrivals[30:50] = arrivals[rng.integers(0, 30, 20)]
+    return StreamingExtension(detector, window=40, **options), kind(arrivals)
+
+
+@cache
+def learned_row_by_row(way):
+    stream, arrivals = stream_and_arrivals(way)
+    return stream, arrivals, *row_by_row(stream, arrivals)
+
+
+@pytest.mark.parametrize("way", STREAMED)
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_any_cut_of_the_same_arrivals_gives_the_same_state(way, data, tmp_path_factory):
+    """Calls of any length, saved and loaded between two of them: the state of row by row."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stream_writer, "STEPS", 8)  # steps of five arrivals
+        expected, arrivals, placed, accepted = learned_row_by_row(way)
+        n = arrivals.shape[0]
+        edges = sorted(data.draw(st.sets(st.integers(1, n - 1), max_size=12)))
+        saved_at = data.draw(st.sampled_from([0, *edges]))
+        stream, results = stream_and_arrivals(way)[0], []
+        for start, stop in pairwise([0, *edges, n]):
+            if start == saved_at:
+                path = tmp_path_factory.mktemp("stream") / "stream.outsample"
+                outsample.save(stream.start(), path)
+                stream = outsample.load(path)
+            results.append(stream.learn(arrivals[start:stop]))
+        same_state(stream, expected)
+        whole, taken = joined_results(results)
+        np.testing.assert_array_equal(taken, accepted)
+        same(whole, placed)
+        same(stream.place(arrivals[:30]), expected.place(arrivals[:30]))
+    assert 0 < accepted.sum() < n and expected.memory_.points.shape[0] <= 40
+
+
+@pytest.mark.parametrize("has_scores", [True, False])
+def test_one_call_and_row_by_row_give_the_same_state(has_scores):
+    """With the steps that a user has; the window turns over."""
+    detector, rng = fitted("distance")
+    around = detector if has_scores else detector.extension_
+    arrivals, Q = sheet(rng, 451)[0], sheet(rng, 20)[0]
+    streams = [StreamingExtension(around, window=200) for _ in range(2)]
+    whole = streams[0].learn(arrivals)
+    placed, accepted = row_by_row(streams[1], arrivals)
+    assert streams[0]._writer.step == 2
+    same(whole.placement, placed)
+    np.testing.assert_array_equal(whole.accepted, accepted)
+    same_state(*streams)
+    same(streams[0].place(Q), streams[1].place(Q))
+
+
+def test_a_step_is_judged_by_what_was_known_before_it(monkeypatch):
+    monkeypatch.setattr(stream_writer, "STEPS", 2)
     detector, rng = fitted("local tangent")
-    arrivals = sheet(rng, 90)[0]
-    streams = [StreamingExtension(detector, window=50) for _ in range(2)]
-    for stream in streams:
-        for part in np.array_split(arrivals, 7):
-            stream.learn(part)
-    assert pickle.dumps(streams[0].memory_) == pickle.dumps(streams[1].memory_)
+    arrivals = sheet(rng, 50)[0]
     stream = StreamingExtension(detector, window=50)
     placed = stream.place(arrivals)
-    same(stream.learn(arrivals).placement, placed)
+    same(stream.learn(arrivals[:10]).placement, detector.place(arrivals[:10]))
+    same(stream.place(arrivals), placed)
+    assert stream.n_seen_ == 10 and stream.n_learned_ > 5
+    same(stream.learn(arrivals[10:25]).placement, detector.place(arrivals[10:25]))
+    assert (stream.place(arrivals).abnormality != placed.abnormality).any()
+
+
+def test_a_call_that_is_interrupted_leaves_the_stream_as_it_was(monkeypatch):
+    """Even where the oldest have left already and columns were written again."""
+    detector, rng = fitted("distance")
+    arrivals, Q = sheet(rng, 120)[0], sheet(rng, 9)[0]
+    streams = [StreamingExtension(detector, window=30, guard=0.0, delay=0) for _ in range(2)]
+    for stream in streams:
+        stream.learn(arrivals[:25])
+    before, original = streams[0].place(Q), stream_writer.StreamWriter._grown
+    calls = iter(range(40))
+
+    def interrupted(self, now):
+        if next(calls) == 39:
+            raise KeyboardInterrupt
+        return original(self, now)
+
+    monkeypatch.setattr(stream_writer.StreamWriter, "_grown", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        streams[0].learn(arrivals[25:])
+    monkeypatch.undo()
+    same(streams[0].place(Q), before)
+    for stream in streams:
+        stream.learn(arrivals[25:])
+    same_state(*streams)
+    same(streams[0].place(Q), streams[1].place(Q))
+
+
+CHANGES = {"extension": None, "window": 300, "guard": 0.5, "delay": 3}
+
+
+def test_every_parameter_is_tried():
+    assert set(CHANGES) == set(StreamingExtension._get_param_names())
+
+
+@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("way", ["set_params", "attribute"])
+def test_a_started_stream_rejects_other_parameters(name, way):
+    detector, rng = fitted("distance")
+    other = NoveltyDetector(clone(WAYS["distance"])).fit(np.eye(20, 5), np.eye(20, 2))
+    value = other if name == "extension" else CHANGES[name]
+    stream, Q = StreamingExtension(detector, window=200), sheet(rng, 5)[0]
+    assert getattr(stream.set_params(**{name: value}), name) is value  # nothing has arrived yet
+    stream = StreamingExtension(detector, window=200)
+    before = stream.place(Q)
+    with pytest.raises(ValueError, match=f"{name} cannot be changed"):
+        stream.set_params(**{name: value}) if way == "set_params" else setattr(stream, name, value)
+    stream.set_params(**{name: getattr(stream, name)})  # the same is no change
+    same(stream.place(Q), before)
+    again = pickle.loads(pickle.dumps(stream.start()))
+    with pytest.raises(ValueError, match=f"{name} cannot be changed"):
+        again.start().set_params(**{name: value})
+
+
+def test_a_stream_whose_extension_was_fitted_again_says_so():
+    detector, rng = fitted("distance")
+    stream, Q = StreamingExtension(detector), sheet(rng, 5)[0]
+    stream.learn(Q)
+    detector.fit(np.eye(20, 5), np.eye(20, 2))
+    for ask in (stream.place, stream.learn, lambda X: stream.drift_, lambda X: stream.n_seen_):
+        with pytest.raises(ValueError, match="fitted again"):
+            ask(Q)
 
 
 def test_the_oldest_leave_and_the_original_map_stays():
@@ -175,7 +339,7 @@ def test_the_oldest_leave_and_the_original_map_stays():
     assert (stream.memory_.points != first).any(axis=1).all()
     assert (stream.memory_.seen_at[1:] > stream.memory_.seen_at[:-1]).all()
     stream.learn(sheet(rng, 500)[0])  # more than the window at once
-    assert len(stream.memory_.points) == window - window // LEAVING
+    assert window - window // LEAVING <= len(stream.memory_.points) <= window
     assert len(stream.memory_.scores) == window
     np.testing.assert_array_equal(np.sort(stream.memory_.scores), stream._now().calibration)
 
@@ -374,10 +538,19 @@ def test_copies_are_found_among_rows_that_begin_alike(kind):
     rng = np.random.default_rng(0)
     rows, Q = rng.integers(0, 3, size=(2, 40, 4)).astype(float)
     Q[0], Q[1] = rows[3], -0.0 * rows[3]
-    expected = [(row == rows).all(axis=1).any() for row in Q]
+    before = [np.concatenate([rows, Q[:at]]) for at in range(40)]
+    expected = [(row != others).any(axis=1).all() for row, others in zip(Q, before, strict=True)]
     assert 0 < np.sum(expected) < 40
-    np.testing.assert_array_equal(learned_rows.are_copies(kind(Q), kind(rows), None), expected)
-    assert not learned_rows.are_copies(kind(Q), kind(rows[:0]), None).any()
+    np.testing.assert_array_equal(learned_rows.are_new(kind(Q), kind(rows)), expected)
+    assert learned_rows.are_new(kind(Q[:1]), kind(rows[:0])).all()
+
+
+def test_zeros_that_a_sparse_row_holds_make_no_difference():
+    plain = sparse.csr_matrix([[0.0, 2.0, 0.0]])
+    held = sparse.csr_matrix(([0.0, 2.0], np.array([0, 1], np.int64), [0, 2]), shape=(1, 3))
+    assert not learned_rows.are_new(held, plain).any()
+    both = sparse.vstack([held, plain], format="csr")
+    np.testing.assert_array_equal(learned_rows.are_new(both, plain[:0]), [True, False])
 
 
 def test_what_lasts_for_less_than_the_delay_stays_strange():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from itertools import pairwise
 from threading import Lock
 from typing import Any
@@ -51,6 +52,17 @@ def over_rows(
             future.result()
 
 
+@cache
+def _openmp() -> Any:
+    """Return a controller of OpenMP; making it inspects every loaded library, so it is cached."""
+    return ThreadpoolController().select(user_api="openmp")
+
+
+def openmp_threads(count: int) -> Any:
+    """Return a context in which OpenMP uses ``count`` threads when called from this thread."""
+    return _openmp().limit(limits=count)
+
+
 class _OneBlasThread:
     """Context in which BLAS uses one thread, until the last of several threads leaves it."""
 
@@ -61,11 +73,11 @@ class _OneBlasThread:
 
     def __enter__(self) -> None:
         with self.lock:
-            self.inside += 1
-            if self.inside == 1:
+            if self.inside == 0:
                 if self.controller is None:  # expensive: it inspects every loaded library
                     self.controller = ThreadpoolController()
                 self.limits = self.controller.limit(limits=1, user_api="blas")
+            self.inside += 1
 
     def __exit__(self, *_: object) -> None:
         with self.lock:

@@ -97,17 +97,21 @@ def expansion(
 
 
 @njit
-def local_mean(start, stop, X, n, Q, query_scales, scales, weights, images, values):
+def local_mean(
+    start, stop, X, rows, starts, stops, Q, query_scales, scales, weights, images, values
+):
     """Write means of images with weights ``w_j exp(-2 r_j^2 / h^2)``.
 
-    h is the larger of the lengths of query and row; rows beyond h do not count. A query equal to a
-    training row gets that row's image.
+    h is the larger of the lengths of query and row; rows beyond h do not count. The candidates of
+    query i are ``rows[starts[i] : stops[i]]``. A query equal to a training row gets that row's
+    image.
     """
     d = images.shape[1]
     for i in range(start, stop):
         values[i] = 0.0
         total = 0.0
-        for j in range(n):
+        for at in range(starts[i], stops[i]):
+            j = rows[at]
             r = row_distance(Q, i, X, j)
             if r == 0.0:
                 values[i] = images[j]

@@ -3,6 +3,9 @@
 Numba caches compiled code next to the source or in the user's cache folder. If it can write to
 neither (a container with a read-only file system), it raises an error at import. Here a private
 temporary folder is used instead, and without that no cache at all, which only costs time.
+
+The hooks for this are private to numba. With a newer version than was tested, kernels are compiled
+with numba's public options only.
 """
 
 from __future__ import annotations
@@ -18,7 +21,14 @@ from pathlib import Path
 from threading import Lock
 
 import numba
-from numba.core.caching import FunctionCache, NullCache
+
+# The latest version of numba whose private cache classes were tested.
+TESTED_NUMBA = (0, 68)
+HAS_TESTED_CACHES = tuple(numba.version_info[:2]) <= TESTED_NUMBA
+if HAS_TESTED_CACHES:
+    from numba.core.caching import FunctionCache, NullCache
+else:
+    FunctionCache = NullCache = object  # type: ignore[misc, assignment]
 
 SET_A_FOLDER = "set the environment variable NUMBA_CACHE_DIR to a writable folder"
 
@@ -93,7 +103,7 @@ class NoCache(CompilationNoticeMixin, NullCache):
 
 def cache_folder():
     """Return the folder of the compiled code, or None."""
-    return cache_of(njit).cache_path
+    return cache_of(njit).cache_path if HAS_TESTED_CACHES else public_cache_folder()
 
 
 def njit(function=None, **options):
@@ -103,6 +113,8 @@ def njit(function=None, **options):
     """
     if function is None:
         return lambda function: njit(function, **options)
+    if not HAS_TESTED_CACHES:
+        return plain_kernel(function, options)
     kernel = numba.njit(nogil=True, **options)(function)
     if kernel is not function:  # the same function if NUMBA_DISABLE_JIT is set
         kernel._cache = cache_of(function)
@@ -129,6 +141,26 @@ def cache_of(function):
         f"cannot write to its own folder or to the user's cache: it {consequence}; {SET_A_FOLDER}."
     )
     return kernel_cache
+
+
+def plain_kernel(function, options):
+    """Return a kernel compiled with public options; it is not cached if no folder is writable."""
+    before = numba.config.CACHE_DIR
+    try:
+        numba.config.CACHE_DIR = public_cache_folder() or before
+        return numba.njit(nogil=True, cache=True, **options)(function)
+    except RuntimeError:  # numba cannot write to any of its folders
+        return numba.njit(nogil=True, **options)(function)
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+def public_cache_folder():
+    """Return a folder named after the sources of all kernels, so that no old code runs; or None."""
+    try:
+        return str(Path(numba.config.CACHE_DIR or private_folder()) / kernel_sources())
+    except OSError:
+        return None
 
 
 @cache

@@ -14,7 +14,7 @@ LEFT_OUT_ROWS = 200
 
 def drift_of(now: Snapshot, originals: np.ndarray | None, size: float) -> Drift:
     """Whether a map of that size still fits what arrives, by the calibration it was fitted with."""
-    model, _, memory = now
+    model, memory = now.model, now.memory
     tests, farthest = memory.tests, model.original.judge.error_bars.farthest
     rate, highest, evidence = np.nan, np.nan, 1.0
     if originals is not None:

@@ -26,8 +26,9 @@ class Memory(NamedTuple):
     each was last seen (l,). Of the latest r arrivals: distances from the original map (r,), and
     scores of the latest that count for p-values. How many arrived, how many counted and how many
     were learned ever, how many strange ones are in a row now, and the tests. The last ``n_waiting``
-    learned points wait: they are no neighbours yet. Without a detector there are no widths and no
-    scores.
+    learned points wait: they are no neighbours yet. The last ``n_new_scores`` scores are of a step
+    that is not full: they are not in the calibration yet. Without a detector there are no widths
+    and no scores.
     """
 
     points: Points
@@ -44,6 +45,7 @@ class Memory(NamedTuple):
     in_a_row: int
     tests: DriftTests
     n_waiting: int = 0
+    n_new_scores: int = 0
 
     def columns(self, has_widths: bool) -> list[Points]:
         """Return what is known of the learned points, in the order of `StreamModel.columns`."""
@@ -79,23 +81,6 @@ def nothing_learned(model: StreamModel) -> Memory:
     return Memory(X, Y, frames, none, none, never, none, none, 0, 0, 0, 0, DriftTests())
 
 
-def accepted_rows(X: Points, arrivals: Arrivals, guard: float) -> np.ndarray:
-    """Which arrivals (q,) become neighbours: above the guard, and the first of their copies."""
-    accepted = ~arrivals.known
-    if hasattr(arrivals.placed, "p_value"):
-        accepted &= arrivals.placed.p_value > guard
-    seen = set()
-    for row in np.flatnonzero(accepted):
-        if sparse.issparse(X):
-            inside = slice(X.indptr[row], X.indptr[row + 1])
-            key = X.indices[inside].tobytes(), (X.data[inside] + 0.0).tobytes()
-        else:
-            key = (X[row] + 0.0).tobytes(), b""
-        accepted[row] = key not in seen
-        seen.add(key)
-    return accepted
-
-
 def staying(seen_at: np.ndarray, window: int) -> np.ndarray:
     """Rows that stay when there are more than ``window``: those last seen, in their order.
 
@@ -108,8 +93,8 @@ def staying(seen_at: np.ndarray, window: int) -> np.ndarray:
 
 def with_arrivals(
     memory: Memory, arrivals: Arrivals, originals: np.ndarray | None, m_given: int, window: int
-) -> tuple[Memory, np.ndarray]:
-    """Memory after arrivals, before any is learned, and the scores that are new in it.
+) -> Memory:
+    """Memory after arrivals, before any of them is accepted.
 
     ``originals`` (m,) are the ascending calibration scores of the detector; ``m_given`` scores
     made the p-values.
@@ -119,13 +104,12 @@ def with_arrivals(
         distances=latest(memory.distances, arrivals.gaps, window),
     )
     if originals is None:
-        return memory, np.empty(0)
+        return memory
     p_original = conformal.p_values(arrivals.original_scores, originals)
     tests = memory.tests.after(p_original, arrivals.placed.p_value, len(originals), m_given)
     counts, in_a_row = refreshing(arrivals.placed.p_value <= STRANGE, memory.in_a_row)
     new = arrivals.placed.abnormality[counts]
-    memory = memory._replace(
-        scores=latest(memory.scores, new, window), n_scored=memory.n_scored + len(new),
-        in_a_row=in_a_row, tests=tests,
+    return memory._replace(
+        scores=np.concatenate([memory.scores, new]), n_scored=memory.n_scored + len(new),
+        n_new_scores=memory.n_new_scores + len(new), in_a_row=in_a_row, tests=tests,
     )  # fmt: skip
-    return memory, new

@@ -99,7 +99,7 @@ class StreamModel:
             around = None if self.model is self.original else self.original.around(rows)
             placed = self.model.judged(rows, solved, dtype, around)
             parts.append(self._scored(rows, solved, placed, calibration)[0])
-        return _joined(parts)
+        return joined(parts)
 
     def arrive(self, X: Points, dtype: np.dtype, calibration: np.ndarray | None) -> Arrivals:
         """Place points as `place` does, and find what learning them needs."""
@@ -123,8 +123,8 @@ class StreamModel:
             parts.append(Arrivals(judged, known, nearest, gaps, scores, widths, frames))
         fields: list[Any] = list(zip(*parts, strict=True))
         arrays = [np.concatenate(field) for field in fields[1:-1]]
-        all_frames = [_joined(list(each)) for each in zip(*fields[-1], strict=True)]
-        return Arrivals._make([_joined(fields[0]), *arrays, all_frames])
+        all_frames = [joined(list(each)) for each in zip(*fields[-1], strict=True)]
+        return Arrivals._make([joined(fields[0]), *arrays, all_frames])
 
     def left_out_errors(self, rows: np.ndarray) -> np.ndarray:
         """Distances (s,) of the images of rows from where the others place them."""
@@ -149,7 +149,7 @@ class StreamModel:
         return 0 if novelty is None else novelty.searched
 
 
-def _joined(records: Sequence[Any]) -> Any:
+def joined(records: Sequence[Any]) -> Any:
     """One record of the rows of several."""
     return type(records[0])(*(np.concatenate(field) for field in zip(*records, strict=True)))
 

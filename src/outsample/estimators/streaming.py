@@ -32,8 +32,8 @@ class StreamingExtension(BaseEstimator):
     ``place`` answers as the detector does; ``learn`` places arrivals and then learns from them.
     *Every* arrival refreshes the calibration of p-values, but a run of strange ones only once; only
     those whose p-value is above ``guard`` become neighbours of later points, with their placement
-    for an image, and only when ``delay`` others have arrived. The original points never move or
-    leave. The model that was given is never changed.
+    for an image, and only when ``delay`` others have arrived, at the end of a step (see Notes). The
+    original points never move or leave. The model that was given is never changed.
 
     Parameters
     ----------
@@ -69,10 +69,14 @@ class StreamingExtension(BaseEstimator):
 
     Notes
     -----
-    All rows of one ``learn`` are placed and judged by what was known before it. A calibration score
-    is what the point got when it arrived. The original scores leave evenly while the first
-    ``window`` arrivals come in, whatever they are: so an arrival is compared with scores that it
-    is exchangeable with as long as nothing changes, and with the latest ones when something does.
+    Learning goes in steps of a hundredth of the window (at least one arrival), counted from the
+    first arrival: arrivals of a step are placed and judged by what was known before it, and
+    ``place`` answers by the last full step. So the state depends on the arrivals and their order
+    alone: any cut of the same arrivals into calls of ``learn`` gives the same state and the same
+    answers, bit for bit. A calibration score is what the point got when it arrived. The original
+    scores leave evenly while the first ``window`` arrivals come in, whatever they are: so an
+    arrival is compared with scores that it is exchangeable with as long as nothing changes, and
+    with the latest ones when something does.
     Of up to 120 strange arrivals in a row only the first counts, so that an hour of one kind of
     fault does not make the next such hour look usual. For the same reason neighbours wait: those
     that arrived with a point are of the same event, no evidence that it is usual, as neighbours in
@@ -84,9 +88,10 @@ class StreamingExtension(BaseEstimator):
     so do error bars and bounds: a learned image is a placement, no evidence of the map.
 
     Threads may call ``place`` while one learns: they see the state before or after it, never a
-    part. Nothing depends on a clock: the same arrivals give the same state. Models are wrapped
-    here that are fitted already, so that there is no ``fit``; ``clone`` gives a stream around an
-    extension that is not.
+    part. Nothing depends on a clock. Parameters cannot be changed once a stream has started, and
+    its extension must not be fitted again: both raise ``ValueError``. Models are wrapped here that
+    are fitted already, so that there is no ``fit``; ``clone`` gives a stream around an extension
+    that is not.
 
     Arrivals of many days are best sorted by ``abnormality``, which is in the units of the original
     points for ever; a p-value says how rare such a score was lately.
@@ -123,6 +128,18 @@ class StreamingExtension(BaseEstimator):
         self.window = window
         self.guard = guard
         self.delay = delay
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute; a stream that has started keeps its parameters."""
+        held = vars(self)
+        if "_snapshot" in held and name in self._get_param_names():
+            same = value is held[name] or (name != "extension" and value == held[name])
+            if not same:
+                raise ValueError(
+                    f"{name} cannot be changed once a stream has started: it is {held[name]!r}. "
+                    "Make a new StreamingExtension, which begins with nothing learned."
+                )
+        super().__setattr__(name, value)
 
     def __sklearn_tags__(self) -> Tags:
         """Tell scikit-learn what the extension takes."""
@@ -173,12 +190,12 @@ class StreamingExtension(BaseEstimator):
         Returns
         -------
         Learned
-            ``placement``, as `place` gave it before, and ``accepted``.
+            ``placement``, what `place` answered before the step of each arrival, and ``accepted``.
         """
         self._now()
         Q, dtype = self._checked(X)
         with self._writer.lock:
-            self._snapshot, learned = self._writer.after(self._snapshot, Q, dtype, self.guard)
+            self._snapshot, learned = self._writer.after(self._snapshot, Q, dtype)
             self.memory_ = self._snapshot.memory
         return learned
 
@@ -244,7 +261,13 @@ class StreamingExtension(BaseEstimator):
             with _STARTING:
                 if "_snapshot" not in vars(self):
                     self._make()
-        return self._snapshot
+        snapshot = self._snapshot
+        if getattr(self._core, "model_", None) is not snapshot.model.original:
+            raise ValueError(
+                "The extension of this stream was fitted again after the stream had started. "
+                "Make a new StreamingExtension, which begins with nothing learned."
+            )
+        return snapshot
 
     def _make(self) -> None:
         self._check_parameters()
@@ -257,7 +280,8 @@ class StreamingExtension(BaseEstimator):
         if "memory_" not in vars(self):
             self.memory_ = nothing_learned(model)
         originals = extension.scores_ if has_scores else None
-        self._writer = StreamWriter(originals, int(self.window), self._delay(has_scores))
+        delay = self._delay(has_scores)
+        self._writer = StreamWriter(originals, int(self.window), delay, float(self.guard))
         self._snapshot = self._writer.started(model, self.memory_)
 
     def _delay(self, has_scores: bool) -> int:

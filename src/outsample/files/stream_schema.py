@@ -80,6 +80,7 @@ FIELDS |= {
         "in_a_row": whole(),
         "tests": is_a(DriftTests),
         "n_waiting": whole(),
+        "n_new_scores": whole(),
     },
 }  # fmt: skip
 
@@ -104,7 +105,7 @@ def memory_fits(model: StreamingExtension, scope: Scope) -> None:
         "widths": (scored,),
         "gaps": (learned,),
         "seen_at": (learned,),
-        "scores": (min(memory.n_scored, window) if has_scores else 0,),
+        "scores": (min(memory.n_scored, window + memory.n_new_scores) if has_scores else 0,),
         "distances": (recent,),
     }
     for name, shape in shapes.items():
@@ -122,6 +123,8 @@ def memory_fits(model: StreamingExtension, scope: Scope) -> None:
     waiting = memory.seen_at[max(learned - memory.n_waiting, 0) :]
     if memory.n_waiting > learned or (np.diff(waiting) <= 0).any():
         raise Misfit(".memory_.n_waiting does not fit the others")
+    if memory.n_new_scores > min(memory.n_scored, window):
+        raise Misfit(".memory_.n_new_scores does not fit the others")
     most = memory.n_seen if has_scores else 0
     if memory.n_scored > most or memory.in_a_row > most:
         raise Misfit(".memory_ has more scores than arrivals")

@@ -20,11 +20,14 @@ MAX_DENSE_ROWS = 3000
 # Matrix-vector products of Lanczos, at most. With a gap in the spectrum a tenth is enough; without
 # one, no number is.
 MAX_LANCZOS_PRODUCTS = 600
-# Iterations of the block solver, its residual tolerance, and the size of its incomplete factors
-# relative to the matrix.
+# Iterations of the block solver, the residual at which it stops, the largest residual that is
+# accepted, and the size of its incomplete factors relative to the matrix.
 BLOCK_ITERATIONS = 200
 BLOCK_TOLERANCE = 1e-9
+MAX_RESIDUAL = 1e-7
 FILL_FACTOR = 4
+# Shift of a matrix beyond its largest eigenvalue, so that it can be factored.
+SHIFT = 1e-7
 
 
 def fixed_signs(vectors: np.ndarray) -> np.ndarray:
@@ -49,7 +52,8 @@ def leading_eigenpairs(
         pairs = _by_lanczos(S, count)
     is_large = sparse.issparse(S) and n > MAX_DENSE_ROWS
     if pairs is None and is_large and first is not None and count > 1:
-        pairs = _by_blocks(S, count, first / np.linalg.norm(first))
+        first = first / np.linalg.norm(first)
+        pairs = _by_blocks(S, count, first) or _by_inversion(S, count, first)
     if pairs is None:
         dense = S.toarray() if sparse.issparse(S) else S
         pairs = _pairs_by_number(dense, n - count, n - 1)
@@ -73,8 +77,10 @@ def _by_lanczos(S: Any, count: int) -> tuple[np.ndarray, np.ndarray] | None:
         return None
 
 
-def _by_blocks(S: Any, count: int, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _by_blocks(S: Any, count: int, first: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """Return eigenpairs by preconditioned block iterations (LOBPCG), given the first one.
+
+    None if a residual is too large.
 
     A. V. Knyazev, "Toward the optimal preconditioned eigensolver", SIAM J. Sci. Comput. 23 (2001)
     517-541. Incomplete factors are the preconditioner: they are nearly exact if the graph of the
@@ -85,18 +91,31 @@ def _by_blocks(S: Any, count: int, first: np.ndarray) -> tuple[np.ndarray, np.nd
     below = (top * sparse.identity(n, format="csr") - S).tocsr()
     block = np.random.default_rng(0).standard_normal((n, count + 2))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # about pairs that miss the tolerance
+        warnings.simplefilter("ignore", UserWarning)  # the residuals are checked below
         values, vectors = lobpcg(
             below, block, M=_preconditioner(below), Y=first[:, None], largest=False,
             tol=BLOCK_TOLERANCE, maxiter=BLOCK_ITERATIONS,
         )  # fmt: skip
     order = np.argsort(values, kind="stable")[: count - 1]
-    return np.r_[top, top - values[order]], np.column_stack([first, vectors[:, order]])
+    values, vectors = np.r_[top, top - values[order]], np.column_stack([first, vectors[:, order]])
+    residuals = np.linalg.norm(S @ vectors - vectors * values, axis=0)
+    # "<=" rejects NaN.
+    return (values, vectors) if (residuals <= MAX_RESIDUAL).all() else None
+
+
+def _by_inversion(S: Any, count: int, first: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return eigenpairs by Lanczos on the inverse of the shifted matrix; None if that fails."""
+    shift = float(first @ (S @ first)) + SHIFT
+    start = np.random.default_rng(0).standard_normal(S.shape[0])
+    try:
+        return eigsh(S.tocsc(), count, sigma=shift, which="LM", v0=start)
+    except (RuntimeError, MemoryError):  # no convergence, a zero pivot, or too many entries
+        return None
 
 
 def _preconditioner(L: Any) -> LinearOperator | None:
     """Return incomplete factors of a positive semidefinite matrix, or None."""
-    shifted = (L + 1e-7 * sparse.identity(L.shape[0], format="csr")).tocsc()
+    shifted = (L + SHIFT * sparse.identity(L.shape[0], format="csr")).tocsc()
     try:
         factors = spilu(
             shifted, drop_tol=1e-3, fill_factor=FILL_FACTOR, diag_pivot_thresh=0.0,

@@ -23,6 +23,7 @@ whose expansion gives both exponents.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,10 +33,12 @@ from outsample._kernels import affinity as kernels
 from outsample._parallel import over_rows
 from outsample.kernel.bridges import bridges, parts_of
 from outsample.kernel.eigenpairs import fixed_signs, leading_eigenpairs
+from outsample.neighbors.cuts import first_counts
 from outsample.neighbors.distinct import Distinct, distinct_points
 from outsample.neighbors.graph import neighbor_distances
 from outsample.neighbors.index import NeighborIndex
 from outsample.points import Points, kernel_rows
+from outsample.records import Neighbors
 
 # Neighbours of a point: this many, but at most a fifth of the points and at least 5. Of k = 10 to
 # 64, 30 had the fewest spikes and the best separated classes (digits, iris, wine, breast cancer).
@@ -52,6 +55,9 @@ MAX_DENSITY_RATIO = 4.0
 BRIDGE_WEIGHT = float(np.exp(-kernels.STEEPNESS))
 # Factor by which an extension is magnified, at most.
 MAX_MAGNIFICATION = 10.0
+# Up to this many rows, all are compared with a query.
+MAX_SCANNED_ROWS = 4096
+WALK_CHUNK_ROWS = 4096
 
 
 class Modes(NamedTuple):
@@ -93,21 +99,70 @@ class LocalWalk:
         ``f(x) = sum_j p(x, x_j) f(x_j) / (1 - m(x) (1 - lambda))``, with the new point's own
         length: the Nyström formula (Eq. 7.1) of this walk. A training point keeps its values.
         """
-        n, q = self.index.X.shape[0], Q.shape[0]
-        near = self.index.nearest(Q, min(self.k + 1, n))
-        scales = near.distances[near.indptr[1:] - 1]
-        means = np.empty((q, images.shape[1]))
-        rows, queries = kernel_rows(self.index.X), kernel_rows(Q)
         f = np.ascontiguousarray(images[self.distinct.rows])
+        chunks = [
+            self._mean(Q[start : start + WALK_CHUNK_ROWS], f, values)
+            for start in range(0, Q.shape[0], WALK_CHUNK_ROWS)
+        ]
+        return np.concatenate(chunks) if chunks else np.empty((0, images.shape[1]))
+
+    def _mean(self, Q: Points, f: np.ndarray, values: np.ndarray) -> np.ndarray:
+        n, q = self.index.X.shape[0], Q.shape[0]
+        near = self.index.nearest(Q, min(self.k + 2, n))
+        distances = near.distances.reshape(q, -1)
+        scales = distances[:, min(self.k, n - 1)].copy()
+        means = np.empty((q, f.shape[1]))
+        candidates = self._candidates(Q, near, distances[:, -1] <= scales)
+        rows, queries = kernel_rows(self.index.X), kernel_rows(Q)
         over_rows(
             kernels.local_mean, q, self.n_jobs,
-            rows, n, queries, scales, self.scales, self.weights, f, means,
+            rows, *candidates, queries, scales, self.scales, self.weights, f, means,
         )  # fmt: skip
         clock = _holding_times(scales / self.typical, self.dimension)[:, None] / self.unit
         least = np.maximum(values, 0) / MAX_MAGNIFICATION
         factors = np.maximum(1 - clock * (1 - values), np.where(least > 0, least, 1.0))
         is_training_point = near.distances[near.indptr[:-1]] == 0
         return np.where(is_training_point[:, None], means, means / factors)
+
+    def _candidates(
+        self, Q: Points, near: Neighbors, is_tied: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return candidate rows, and where those of each query start and stop (q,), ascending.
+
+        A row counts if its distance is at most the length of the query or its own length. The
+        first kind are the neighbours, or all rows where there may be ties. The second kind are
+        searched in groups of rows of similar length, in a ball as large as the longest.
+        """
+        n, q = self.index.X.shape[0], Q.shape[0]
+        all_rows, whole = np.arange(n), (np.zeros(q, dtype=np.int64), np.full(q, n))
+        if n <= MAX_SCANNED_ROWS or self.index.kind != "kd_tree":
+            return all_rows, *whole
+        queries = np.arange(q)
+        pairs = [np.repeat(queries, np.diff(near.indptr)) * n + near.indices]
+        for rows, index, radius in self._groups:
+            ball = index.ball(Q, radius, 1)
+            ball = first_counts(ball, ball.inside)
+            pairs.append(np.repeat(queries, ball.inside) * n + rows[ball.indices])
+        merged = np.unique(np.concatenate(pairs))
+        edges = n + np.searchsorted(merged, np.arange(q + 1) * n)
+        starts, stops = np.where(is_tied, whole, [edges[:-1], edges[1:]])
+        return np.concatenate([all_rows, merged % n]), starts, stops
+
+    @cached_property
+    def _groups(self) -> list[tuple[np.ndarray, NeighborIndex, float]]:
+        """Groups of rows with lengths equal up to a factor of two, their index and longest."""
+        positive = np.maximum(self.scales, np.finfo(np.float64).tiny)
+        levels = np.ceil(np.log2(positive))
+        groups = []
+        for level in np.unique(levels):
+            rows = np.flatnonzero(levels == level)
+            index = NeighborIndex(self.index.X[rows], "kd_tree", self.n_jobs)
+            groups.append((rows, index, float(self.scales[rows].max())))
+        return groups
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without the cached groups."""
+        return {name: part for name, part in vars(self).items() if name != "_groups"}
 
 
 def local_walk(

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from outsample._kernels import tree as kernels
 from outsample._kernels import tree_building as building
-from outsample._parallel import over_rows, thread_count
+from outsample._parallel import openmp_threads, over_rows, thread_count
 from outsample.points import Points, row_norms
 
 # Normalised training coordinates are far below this; larger queries are compared directly.
@@ -111,8 +111,12 @@ class Products:
         self.rounding = (X.shape[1] + 8) * 2.0**-50
 
     def query(self, Q: Points, k: int, n_jobs: int | None) -> np.ndarray:
-        """Return rows (q, k) that are approximately the nearest, on all cores."""
-        return self.search.kneighbors(self._centered(Q), k, return_distance=False)
+        """Return rows (q, k) that are approximately the nearest; all cores without ``n_jobs``."""
+        centered = self._centered(Q)
+        if n_jobs is None:
+            return self.search.kneighbors(centered, k, return_distance=False)
+        with openmp_threads(thread_count(n_jobs)):
+            return self.search.kneighbors(centered, k, return_distance=False)
 
     def square_error(self, Q: Points, distances: np.ndarray) -> np.ndarray:
         """Return a bound (q,) of the rounding error in the squares of such distances (q,)."""

@@ -8,6 +8,8 @@ bit, so that no answer depends on when that happens.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -105,22 +107,29 @@ def learned_index(
     return LearnedIndex(base, X, tree)
 
 
-def are_copies(Q: Points, rows: Points, n_jobs: int | None) -> np.ndarray:
-    """Which points (q,) are at no distance from one of the rows, dense or sparse as they are.
+def are_new(Q: Points, rows: Points) -> np.ndarray:
+    """Which points (q,) equal none of the rows and no point before them, dense or sparse.
 
-    >>> are_copies(np.array([[1.0], [2.0]]), np.array([[2.0], [3.0]]), None)
-    array([False,  True])
+    >>> are_new(np.array([[1.0], [2.0], [1.0]]), np.array([[2.0], [3.0]]))
+    array([ True, False, False])
     """
-    found = np.zeros(Q.shape[0], dtype=bool)
-    # Copies begin alike, which is soon seen, and hardly any others do.
-    alike = ~found if sparse.issparse(Q) else np.isin(Q[:, 0], rows[:, 0])
-    q, n = int(alike.sum()), rows.shape[0]
-    if q and n:
-        nearest, distances = np.empty((q, 1), dtype=np.int64), np.empty((q, 1))
-        known, asked = kernel_rows(rows), kernel_rows(Q[alike])
-        over_rows(search.scan_nearest, q, n_jobs, known, n, asked, nearest, distances)
-        found[alike] = distances[:, 0] == 0
-    return found
+    # Equal rows have the same first number, or the same sum, and hardly any others do.
+    marks = [X @ np.ones(X.shape[1]) if sparse.issparse(X) else X[:, 0] for X in (rows, Q)]
+    seen, new = set(_row_keys(rows[np.isin(*marks)])), np.zeros(Q.shape[0], dtype=bool)
+    for row, key in enumerate(_row_keys(Q)):
+        new[row] = key not in seen
+        seen.add(key)
+    return new
+
+
+def _row_keys(X: Points) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the bytes of each row: equal ones for equal rows, whatever the sign of a zero."""
+    if not sparse.issparse(X):
+        yield from ((row.tobytes(), b"") for row in X + 0.0)
+        return
+    for start, stop in pairwise(X.indptr):
+        inside = start + np.flatnonzero(X.data[start:stop])
+        yield X.indices[inside].astype(np.int64).tobytes(), X.data[inside].tobytes()
 
 
 class GrowingTable:

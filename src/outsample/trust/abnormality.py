@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from outsample.neighbors.cuts import without_self
+from outsample.neighbors.cuts import first_counts, without_self
 from outsample.neighbors.distinct import Distinct
 from outsample.neighbors.index import NeighborIndex
 from outsample.neighbors.ties import tied_sizes, with_ties
@@ -141,7 +141,9 @@ def training_scores(
         first = near.indices[near.indptr[:-1]]
         copies = counts[first] - (first == rows)
         distance_chunks.append(measured(index.X, index.X[rows], near, copies, n_jobs))
-        neighbor_chunks.append(near)
+        # Only the compared neighbours are kept: a quarter of the memory.
+        n_compared = tied_sizes(near, min(COMPARED_NEIGHBORS, k))
+        neighbor_chunks.append(first_counts(near, n_compared))
         nearest[rows] = near.distances[near.indptr[:-1]]
     distances = Distances(*(np.concatenate(field) for field in zip(*distance_chunks, strict=True)))
     nearest_distances = np.repeat(distances.nearest_distance, counts)

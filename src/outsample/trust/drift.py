@@ -75,14 +75,15 @@ class RunTest(NamedTuple):
     def after(self, strange: np.ndarray, highest: float) -> RunTest:
         """Return the test after arrivals (q,), strange or not."""
         rates = np.minimum(BETS * highest, (1 + highest) / 2)
-        ratios = np.stack([(1 - rates) / (1 - highest), rates / highest])
-        sums, n, n_alarms, alarm_at = np.array(self.sums), self.n_seen, self.n_alarms, self.alarm_at
-        for one in np.asarray(strange, dtype=np.int64):
+        ratios = ((1 - rates) / (1 - highest)).tolist(), (rates / highest).tolist()
+        sums, n, n_alarms, alarm_at = self
+        for is_strange in strange.tolist():
             n += 1
-            sums = (sums + 1) * ratios[one]
-            if sums.mean() >= MEAN_RUN:
-                sums, n_alarms, alarm_at = np.zeros(len(BETS)), n_alarms + 1, n
-        return RunTest(tuple(sums.tolist()), n, n_alarms, alarm_at)
+            pairs = zip(sums, ratios[is_strange], strict=True)
+            sums = tuple((total + 1) * ratio for total, ratio in pairs)
+            if sum(sums) >= MEAN_RUN * len(BETS):
+                sums, n_alarms, alarm_at = RunTest().sums, n_alarms + 1, n
+        return RunTest(sums, n, n_alarms, alarm_at)
 
 
 @lru_cache(maxsize=64)
