@@ -188,29 +188,25 @@ def _tangent_dim(problem: Problem, constraints: Constraints) -> int:
 def _groups(problem: Problem, constraints: Constraints) -> Iterator[CandidateGroup]:
     """Yield the groups of local candidates."""
     t, family = _tangent_dim(problem, constraints), constraints.family
-    in_balls = problem.search.radius is not None
     losses = ("squared", "absolute") if constraints.loss is None else (constraints.loss,)
-    orders: tuple[int, ...] = (0, 1, 2) if constraints.order is None else (constraints.order,)
+    orders = (0, 1, 2) if constraints.order is None else (constraints.order,)
     if not family.is_open:
         (weighting,) = family.weightings
         for order in orders:
             sizes = weighting.sizes if order == 0 else _polynomial_sizes(order, t) or (WIDE,)
             yield from (CandidateGroup(weighting, sizes, order, loss, t) for loss in losses)
         return
-    # Correlated errors need a k x k system, and a ball may hold thousands: only where asked for.
-    # Without a radius they are better than order 1, which is tried where it is asked for.
-    has_correlated = not in_balls or constraints.weighting is not None
-    if constraints.order is None and has_correlated:
-        orders = (0, 2)
     if constraints.weighting is None:
         yield from _constants(CONSTANTS, orders, losses, t)
         for tangent_dim in sorted({t, min(problem.Y.shape[1], problem.X.shape[1])}):
             yield from _polynomials(constraints, orders, tangent_dim)
-    if has_correlated:
+    # Correlated errors need a k x k system, and a ball may hold thousands: only where asked for.
+    if constraints.weighting is not None or problem.search.radius is None:
         yield from _constants(CORRELATED, orders, losses, t)
-        if constraints.order in (1, 2):
-            loss = constraints.loss or "squared"
-            yield CandidateGroup(ROUGH[0], (20, WIDE), constraints.order, loss, t)
+        drifts = (1,) if constraints.order is None else orders
+        for order in drifts:
+            if order > 0:
+                yield CandidateGroup(ROUGH[0], (20, WIDE), order, constraints.loss or "squared", t)
 
 
 def _constants(
