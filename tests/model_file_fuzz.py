@@ -129,7 +129,7 @@ def models() -> dict[str, Any]:
         "sparse stream": thin_models["sparse stream"],
     }
     with MonkeyPatch.context() as patch:
-        patch.setattr("outsample.placers.neighbor_loss.FACTORED_ROWS", 10)
+        patch.setattr("outsample.placers.neighbor_loss.MAX_FACTORED_ROWS", 10)
         found["repulsion field"] = PCAExtension(weighting=NeighborLoss(3.0)).fit(X, Y)
     found["stream"].learn(many[:40])
     found["bare stream"].learn(many[:8])

@@ -660,7 +660,7 @@ def boosted_steps(steps, target, n_steps, rounds, rate, least, rising):
     return values
 
 
-def convex_shares(errors, steps=20_000):
+def convex_weights(errors, steps=20_000):
     """Shares of least sum_i |sum_j w_j e_ij| on the simplex, by mirrored subgradients."""
     shares, best, least = np.full(len(errors), 1 / len(errors)), None, np.inf
     for step in range(1, steps + 1):

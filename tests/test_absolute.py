@@ -25,7 +25,7 @@ every_weighting = pytest.mark.parametrize("name", WEIGHTINGS)
 def quick_fit():
     """Spend no time on leave-one-out, on which the coordinates do not depend here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("outsample.placers.race.SAMPLE_ROWS", 3)
+        patch.setattr("outsample.placers.selection.FINAL_ROWS", 3)
         yield
 
 

@@ -73,8 +73,9 @@ def test_files_named_in_the_walk_exist():
         assert (SOURCES / f"{module}.py").exists(), module
 
 
-def test_the_race_asks_no_weighting_what_it_is():
-    kinds = "Correlated|Diffusion|InverseDistance|GaussianDistance|Weighting|Tangent"
+def test_no_code_asks_what_class_a_placer_or_a_weighting_is():
+    kinds = r"\w*(?:Correlated|Diffusion|Distance|Weighting|Tangent|Placer|Blend|Local|Kriging)"
+    kinds += r"|\w*(?:Process|NeighborLoss|TwoLevels|FromOriginals)"
     for path in SOURCES.rglob("*.py"):
         found = re.findall(rf"isinstance\([^)]*\b(?:{kinds})\b", path.read_text())
         assert not found, f"{path.name}: {found}"

@@ -37,7 +37,7 @@ every_global = pytest.mark.parametrize("covariance", GLOBAL, ids=lambda c: c.cov
 def quick_fit():
     """Spend no time on leave-one-out, on which the coordinates do not depend here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("outsample.placers.race.SAMPLE_ROWS", 3)
+        patch.setattr("outsample.placers.selection.FINAL_ROWS", 3)
         yield
 
 

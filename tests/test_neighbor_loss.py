@@ -20,7 +20,7 @@ from test_kernels import random_map
 def quick_fit():
     """Spend no time on leave-one-out, on which the coordinates do not depend here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("outsample.placers.race.SAMPLE_ROWS", 3)
+        patch.setattr("outsample.placers.selection.FINAL_ROWS", 3)
         yield
 
 

@@ -125,7 +125,7 @@ def test_tangent_dimension(paraboloid):
 
 def test_more_rows_than_the_sample(monkeypatch, paraboloid):
     X, Y, queries, truth = paraboloid
-    monkeypatch.setattr("outsample.placers.race.SAMPLE_ROWS", 50)
+    monkeypatch.setattr("outsample.placers.selection.FINAL_ROWS", 50)
     one = PCAExtension(weighting="tangent", **PAPER).fit(X, Y)
     two = PCAExtension(weighting="tangent", **PAPER).fit(X, Y)
     assert one.curvature_ == two.curvature_

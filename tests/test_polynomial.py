@@ -28,7 +28,7 @@ CASES = [(order, shape) for order, shapes in SHAPES.items() for shape in shapes]
 def quick_fit():
     """Spend no time on leave-one-out, on which the coordinates do not depend here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("outsample.placers.race.SAMPLE_ROWS", 3)
+        patch.setattr("outsample.placers.selection.FINAL_ROWS", 3)
         yield
 
 

@@ -15,10 +15,10 @@ from outsample import NeighborLoss, PCAExtension
 from outsample._kernels import field as kernels
 from outsample._kernels import neighbor_loss
 from outsample.placers import repulsion_field as fields
-from outsample.placers.candidates import Given, neighbor_losses
+from outsample.placers.candidates import Constraints, allows_neighbor_loss
 
-PATCHED = "outsample.placers.neighbor_loss.FACTORED_ROWS"
-OPEN = Given(None, None, None, None, None)
+PATCHED = "outsample.placers.neighbor_loss.MAX_FACTORED_ROWS"
+OPEN = Constraints(None, None, None, None, None)
 
 
 def sheet(n, seed=0):
@@ -160,4 +160,4 @@ def test_a_field_beside_a_map_that_is_not_plane_is_refused(monkeypatch, tmp_path
 
 def test_auto_tries_it_on_plane_maps_of_any_size():
     for n, d, is_tried in [(180, 2, 0), (8192, 3, 1), (8193, 3, 0), (8193, 2, 1), (10**6, 2, 1)]:
-        assert len(neighbor_losses(OPEN, (n, 5, d), False)) == is_tried
+        assert allows_neighbor_loss(OPEN, n, d) == is_tried

@@ -16,8 +16,8 @@ from outsample import (
     NystroemExtension,
     PCAExtension,
 )
+from outsample.placers.leave_one_out import LeftOut, mean_error, typical_error
 from outsample.placers.problem import Part
-from outsample.placers.trials import LeftOut, mean_error, typical_error
 from outsample.points import map_size
 
 seeds = st.integers(0, 10**6)

@@ -31,8 +31,8 @@ def smooth_map(n, seed=0):
 
 
 def few_factored(monkeypatch, most):
-    for module in ("race", "candidates", "trials"):
-        monkeypatch.setattr(f"outsample.placers.{module}.FACTORED_ROWS", most)
+    for module in ("selection", "candidates", "all_points_selection"):
+        monkeypatch.setattr(f"outsample.placers.{module}.MAX_FACTORED_ROWS", most)
 
 
 def settings(extension):

@@ -20,10 +20,7 @@ from outsample.engines.batch_placer import opened_model
 from outsample.estimators.pca_extension import PCAExtension
 from outsample.neighbors.index import NeighborIndex
 from outsample.neighbors.ties import MOST_MORE, MOST_TIMES
-from outsample.placers.blend import FittedBlend
-from outsample.placers.local import FittedLocal
 from outsample.placers.map_model import MapModel
-from outsample.placers.tangent import FittedLocalTangent
 from outsample.points import Points, in_metric
 from outsample.records import Frames, Placement, Reals
 from outsample.trust.error_scale import SIZES
@@ -137,13 +134,12 @@ def _extension(path: str, checksum: str) -> PCAExtension:
         raise TypeError(
             f"{path}: contains a {type(model).__name__}, but ShardedPlacer needs a PCAExtension."
         )
-    fitted = core.model_.fitted
-    for part in fitted.parts if isinstance(fitted, FittedBlend) else [fitted]:
-        if not isinstance(part, FittedLocal):
-            raise TypeError(
-                f"{path}: the model uses all training points for each query ({part.placer}), which "
-                "cannot be sharded; fit a local model with weighting= and n_neighbors=."
-            )
+    placer = core.model_.fitted.placer
+    if placer.uses_all_points:
+        raise TypeError(
+            f"{path}: the model uses all training points for each query ({placer}), which cannot "
+            "be sharded; fit a local model with weighting= and n_neighbors=."
+        )
     return core
 
 
@@ -183,14 +179,6 @@ def narrowed(model: MapModel, rows: np.ndarray) -> MapModel:
     X, Y = index.X[rows], model.judge.Y[rows]
     search = replace(model.search, index=NeighborIndex(X, index.kind, index.n_jobs))
     judge = model.judge._replace(X=X, Y=Y)
-    return MapModel(search, _narrowed(model.fitted, rows, X, Y), judge, model.n_jobs)
-
-
-def _narrowed(fitted: Any, rows: np.ndarray, X: Points, Y: np.ndarray) -> Any:
-    if isinstance(fitted, FittedBlend):
-        parts = tuple(_narrowed(part, rows, X, Y) for part in fitted.parts)
-        return replace(fitted, parts=parts)
-    weighting = replace(fitted.weighting, X=X, Y=Y)
-    if isinstance(weighting, FittedLocalTangent):
-        weighting = replace(weighting, frames=Frames(*(part[rows] for part in weighting.frames)))
-    return replace(fitted, weighting=weighting, X=X)
+    frames = (Frames(kept.axes[rows], kept.spread[rows]) for kept in model.fitted.kept_frames())
+    fitted = model.fitted.regrow(search, X, Y, frames)
+    return MapModel(search, fitted, judge, model.n_jobs)

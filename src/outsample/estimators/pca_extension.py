@@ -17,9 +17,9 @@ from outsample.neighbors.distinct import Distinct, distinct_points, left_out_cop
 from outsample.neighbors.index import NeighborIndex
 from outsample.neighbors.neighborhoods import Search
 from outsample.placers.candidates import NAMED
+from outsample.placers.leave_one_out import LeftOut, Trial, mean_error
 from outsample.placers.map_model import MapModel, learn
 from outsample.placers.problem import Problem
-from outsample.placers.trials import LeftOut, Trial, mean_error
 from outsample.points import Points, in_chords, in_metric, some_rows
 from outsample.records import Placement
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from outsample._validation import check_choice, check_jobs, check_number, plain
 from outsample.neighbors.index import CHOICES
-from outsample.placers.candidates import Given
+from outsample.placers.candidates import Constraints
 
 FOR_SPARSE = ("auto", "brute")
 
@@ -37,7 +37,7 @@ def check_parameters(extension: Any) -> None:
     check_jobs(extension.n_jobs)
 
 
-def given_parameters(extension: Any, n: int, m: int, d: int, is_sparse: bool) -> Given:
+def given_parameters(extension: Any, n: int, m: int, d: int, is_sparse: bool) -> Constraints:
     """Check the parameters for n rows, m distinct points, d map columns; None is left open."""
     if extension.n_neighbors != "auto":
         check_number("n_neighbors", extension.n_neighbors, 1, n, whole=True)
@@ -55,21 +55,21 @@ def given_parameters(extension: Any, n: int, m: int, d: int, is_sparse: bool) ->
             f"order is {extension.order}, but must be 0 or 'auto' for sparse X and for metric="
             "'cosine': a local polynomial needs coordinates."
         )
-    given = Given(
+    constraints = Constraints(
         None if extension.weighting == "auto" else plain(extension.weighting),
         None if extension.n_neighbors == "auto" else min(plain(extension.n_neighbors), m),
         (None if flat else 0) if extension.order == "auto" else plain(extension.order),
         None if extension.loss == "auto" else plain(extension.loss),
         None if extension.tangent_dim == "auto" else plain(extension.tangent_dim),
     )
-    if given.family.given is not None:
-        _check_given(extension, is_sparse, flat)
-    elif not given.family.weightings:
-        _check_over_all(extension, n, is_sparse)
-    return given
+    if constraints.family.fixed is not None:
+        _check_fixed(extension, is_sparse, flat)
+    elif not constraints.family.weightings:
+        _check_all_points(extension, n, is_sparse)
+    return constraints
 
 
-def _check_given(extension: Any, is_sparse: bool, flat: bool) -> None:
+def _check_fixed(extension: Any, is_sparse: bool, flat: bool) -> None:
     """Refuse what a blend and others with settings of their own cannot do."""
     given = (extension.n_neighbors, extension.order, extension.loss, extension.tangent_dim)
     if any(value != "auto" for value in given) or extension.radius is not None:
@@ -87,7 +87,7 @@ def _check_given(extension: Any, is_sparse: bool, flat: bool) -> None:
         )
 
 
-def _check_over_all(extension: Any, n: int, is_sparse: bool) -> None:
+def _check_all_points(extension: Any, n: int, is_sparse: bool) -> None:
     """Refuse what a diffusion cannot do: it is one constant over all training points."""
     settings = (extension.order, [0]), (extension.loss, ["squared"]), (extension.n_neighbors, [n])
     fits = all(value == "auto" or value in allowed for value, allowed in settings)

@@ -11,7 +11,6 @@ import numpy as np
 from outsample.estimators.novelty_model import NoveltyModel
 from outsample.neighbors.index import NeighborIndex
 from outsample.neighbors.learned import LearnedIndex, learned_index
-from outsample.placers.growth import grown, kept_frames, new_frames
 from outsample.placers.map_model import MapModel, Solved
 from outsample.points import Points
 from outsample.records import Frames, JudgedPlacement, Placement
@@ -57,7 +56,7 @@ class StreamModel:
     def columns(self) -> list[Points]:
         """Return what is known of every original point, in the order of `with_columns`."""
         found: list[Points] = [self.original.search.index.X, self.original.judge.Y]
-        for frames in kept_frames(self.original.fitted):
+        for frames in self.original.fitted.kept_frames():
             found += frames
         if self.original_novelty is not None:
             training = self.original_novelty.training
@@ -75,14 +74,12 @@ class StreamModel:
         base, before = self.original.search.index, self.model.search.index
         tree = before.tree if adds and isinstance(before, LearnedIndex) else None
         index = learned_index(base, X, tree)
-        n_frames = 2 * len(kept_frames(self.original.fitted))
+        n_frames = 2 * len(self.original.fitted.kept_frames())
         pairs = zip(others[0:n_frames:2], others[1:n_frames:2], strict=True)
         n_jobs = self.original.n_jobs
         search, judge = replace(self.original.search, index=index), self.original.judge
-        fitted = grown(
-            self.original.fitted, self.original.search, X, Y, (Frames(*pair) for pair in pairs),
-            n_jobs,
-        )  # fmt: skip
+        frames = (Frames(*pair) for pair in pairs)
+        fitted = self.original.fitted.regrow(self.original.search, X, Y, frames)
         model = MapModel(search, fitted, judge._replace(X=X, Y=Y), n_jobs)
         novelty = self.original_novelty
         if novelty is not None:
@@ -118,7 +115,7 @@ class StreamModel:
                 scores = novelty.scored(rows, found)[1]
             first, starts = solved.near.wide, solved.near.wide.indptr[:-1]
             gaps = around.wide.distances[around.wide.indptr[:-1]]
-            frames = new_frames(self.model.fitted, solved.near)
+            frames = self.model.fitted.new_frames(solved.near)
             known, nearest = first.distances[starts] == 0, first.indices[starts]
             parts.append(Arrivals(judged, known, nearest, gaps, scores, widths, frames))
         fields: list[Any] = list(zip(*parts, strict=True))

@@ -15,7 +15,6 @@ from outsample.neighbors.cuts import first_counts
 from outsample.neighbors.distinct import Distinct
 from outsample.neighbors.index import NeighborIndex
 from outsample.neighbors.neighborhoods import Search
-from outsample.placers.blend import weights_of_parts
 from outsample.placers.map_model import MapModel
 from outsample.points import Points, in_metric
 from outsample.records import KNeighbors, Neighbors, Weights
@@ -127,7 +126,7 @@ class Surroundings:
         for rows in known.model.search.batches(Q):
             near, shape = known.model.around(rows), (rows.shape[0], known.index.X.shape[0])
             weights = sparse.csr_matrix(shape)
-            for share, found, each in weights_of_parts(known.model.fitted, near):
+            for share, found, each in known.model.fitted.weights_of_parts(near):
                 values = share * neighbor_shares(found, each)
                 weights += sparse.csr_matrix((values, found.indices, found.indptr), shape=shape)
             parts.append(weights)

@@ -44,8 +44,8 @@ from outsample.files.trust_schema import WALKS
 from outsample.kernel.bandwidth import Choice
 from outsample.kernel.units import MapUnit, PointUnit
 from outsample.neighbors.distinct import Distinct
+from outsample.placers.leave_one_out import LeftOut, Trial
 from outsample.placers.map_model import MapModel
-from outsample.placers.trials import LeftOut, Trial
 
 MOST_TRIALS, MOST_LEVELS = 4096, 4096
 MAPS = (

@@ -24,7 +24,6 @@ from outsample.files.kinds import (
     whole,
 )  # fmt: skip
 from outsample.files.schema import FIELDS, is_a
-from outsample.placers.growth import kept_frames
 from outsample.records import Frames
 from outsample.trust.drift import BETS, MEAN_RUN, DriftTests, RateTest, RunTest
 
@@ -93,7 +92,7 @@ def memory_fits(model: StreamingExtension, scope: Scope) -> None:
     d = core.embedding_.shape[1]
     for letter, size in {"D": extension.n_features_in_, "d": d, "n": n}.items():
         scope.agree(letter, size)
-    known = kept_frames(core.model_.fitted)
+    known = core.model_.fitted.kept_frames()
     if len(memory.frames) != len(known):
         raise Misfit(".memory_.frames are not those of its placer")
     learned, D = memory.points.shape[0], scope.size("D")

@@ -32,8 +32,8 @@ from outsample.neighbors.distinct import Distinct
 from outsample.neighbors.index import NeighborIndex
 from outsample.neighbors.neighborhoods import Search
 from outsample.placers.blend import FittedBlend
+from outsample.placers.leave_one_out import LeftOut, Trial
 from outsample.placers.map_model import MapModel
-from outsample.placers.trials import LeftOut, Trial
 from outsample.trust.abnormality import Distances, Tail, TrainingScores
 from outsample.trust.error_bars import ErrorBars
 from outsample.trust.error_scale import ErrorScale

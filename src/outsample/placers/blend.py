@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from outsample.neighbors.neighborhoods import Neighborhoods
-from outsample.placers.protocol import Arrays, Family, FittedPlacer, Placer
+from outsample.neighbors.neighborhoods import Neighborhoods, Search
+from outsample.placers.protocol import Arrays, FittedPlacer, ModelFamily, Placer
 from outsample.points import Points
-from outsample.records import Neighbors, Weights
+from outsample.records import Frames, Neighbors, Weights
 
 if TYPE_CHECKING:
     from outsample.placers.problem import Problem
@@ -62,9 +62,9 @@ class Blend:
         for part in self.parts:
             part.weighting.check()
 
-    def family(self) -> Family:
+    def family(self) -> ModelFamily:
         """Return itself."""
-        return Family(given=self)
+        return ModelFamily(fixed=self)
 
     @property
     def n_neighbors(self) -> int | None:
@@ -92,18 +92,18 @@ class Blend:
         return self.parts[0].tangent_dim
 
     @property
-    def wants_more(self) -> bool:
-        """Whether doing best tells of a smooth map."""
-        return self.parts[0].wants_more
+    def uses_all_points(self) -> bool:
+        """True if a part depends on more than the neighbours of the query."""
+        return any(part.uses_all_points for part in self.parts)
 
     @property
-    def is_dear(self) -> bool:
-        """Whether a part costs so much more than others that it has to be better by far."""
-        return any(part.is_dear for part in self.parts)
+    def prefers_wide_neighborhoods(self) -> bool:
+        """True if winning suggests a smooth map."""
+        return self.parts[0].prefers_wide_neighborhoods
 
-    def effort(self, n: int, D: int) -> float:
-        """All parts, one after another."""
-        return sum(part.effort(n, D) for part in self.parts)
+    def cost_microseconds(self, n: int, D: int) -> float:
+        """Return the sum over the parts."""
+        return sum(part.cost_microseconds(n, D) for part in self.parts)
 
     def fit(self, problem: Problem, sample: np.ndarray) -> FittedBlend:
         """Fit every part."""
@@ -121,12 +121,12 @@ class FittedBlend:
         self, Q: Points, near: Neighborhoods | None, weights: Weights | None = None
     ) -> np.ndarray:
         """Mean (q, d) of the places of the parts."""
-        return self._mean([part.place(Q, around) for part, around in self.around_parts(near)])
+        return self.mean([part.place(Q, around) for part, around in self.around_parts(near)])
 
     def leave_out(self, rows: np.ndarray, near: Neighborhoods | None) -> np.ndarray:
         """Mean (s, d) of the places of training rows by the others."""
         parts = self.around_parts(near)
-        return self._mean([part.leave_out(rows, around) for part, around in parts])
+        return self.mean([part.leave_out(rows, around) for part, around in parts])
 
     def weights(self, near: Neighborhoods) -> Weights:
         """Weights of all neighbours by the heaviest part, for the scores."""
@@ -152,22 +152,35 @@ class FittedBlend:
                 around = near.narrowed(k)
             yield part, around
 
-    def _mean(self, places: list[np.ndarray]) -> np.ndarray:
-        """``f_1 + sum_j w_j (f_j - f_1)``: where all agree, as on training points, exactly that."""
+    def mean(self, places: list[np.ndarray]) -> np.ndarray:
+        """Return ``f_1 + sum_j w_j (f_j - f_1)``: exactly f_1 where all parts agree."""
         first = places[0]
         mean = first.copy()
         for share, place in zip(self.placer.shares[1:], places[1:], strict=True):
             mean += share * place - share * first
         return mean
 
+    def weights_of_parts(self, near: Neighborhoods) -> Iterator[tuple[float, Neighbors, Weights]]:
+        """Yield the weight of each part, its neighbours, and their weights."""
+        around_parts = zip(self.placer.shares, self.around_parts(near), strict=True)
+        for share, (part, around) in around_parts:
+            assert around is not None
+            yield share, around.near, part.weights(around)
 
-def weights_of_parts(
-    fitted: FittedPlacer, near: Neighborhoods
-) -> Iterator[tuple[float, Neighbors, Weights]]:
-    """Share, neighbours and weights of each part of a blend; of any other placer, of itself."""
-    if not isinstance(fitted, FittedBlend):
-        yield 1.0, near.near, fitted.weights(near)
-        return
-    for share, (part, around) in zip(fitted.placer.shares, fitted.around_parts(near), strict=True):
-        assert around is not None
-        yield share, around.near, part.weights(around)
+    def regrow(
+        self, originals: Search, X: Points, Y: np.ndarray, frames: Iterator[Frames]
+    ) -> FittedBlend:
+        """Return the blend of the parts over points X with images Y."""
+        parts = tuple(part.regrow(originals, X, Y, frames) for part in self.parts)
+        return replace(self, parts=parts)
+
+    def kept_frames(self) -> list[Frames]:
+        """Return the frames that parts keep, one record for each of these parts."""
+        return [frames for part in self.parts for frames in part.kept_frames()]
+
+    def new_frames(self, near: Neighborhoods) -> list[Frames]:
+        """Return frames of points to learn, one record for each part that keeps frames."""
+        around_parts = self.around_parts(near)
+        return [
+            frames for part, around in around_parts if around for frames in part.new_frames(around)
+        ]

@@ -17,9 +17,9 @@ from outsample._parallel import over_rows
 from outsample._validation import check_number
 from outsample.kernel import affinity, spectral
 from outsample.neighbors.neighborhoods import Neighborhoods
-from outsample.placers.over_all import (
-    FittedOverAll,
-    OverAll,
+from outsample.placers.all_points import (
+    AllPointsPlacer,
+    FittedAllPoints,
     distances_in,
     inverse_diagonal,
     regular_factor,
@@ -37,7 +37,7 @@ RIDGE_STEPS = (1.0, 1e2, 1e4, 1e6)
 
 
 @dataclass(frozen=True)
-class Diffusion(OverAll):
+class Diffusion(AllPointsPlacer):
     """Weighting by the transition probabilities of a diffusion, over all training points.
 
     ``f(x) = sum_j p(x, x_j) c_j`` with ``p`` proportional to ``exp(-|x - x_j|^2 / l^2)`` over the
@@ -133,7 +133,7 @@ def _others(
 
 
 @dataclass(frozen=True, eq=False)
-class FittedDiffusion(FittedOverAll):
+class FittedDiffusion(FittedAllPoints):
     """The expansion: ``inverse_densities`` (n,), ``lift`` (n, d) coefficients - images.
 
     ``reach`` is the largest distance of an image from their mean, ``center`` (d,).

@@ -22,15 +22,15 @@ from outsample.kernel.units import unit_scale
 from outsample.neighbors.cuts import first_counts
 from outsample.neighbors.neighborhoods import Neighborhoods
 from outsample.placers import least_squares
-from outsample.placers.over_all import (
-    FittedOverAll,
-    OverAll,
+from outsample.placers.all_points import (
+    AllPointsPlacer,
+    FittedAllPoints,
     distances_in,
     inverse_diagonal,
     regular_factor,
 )
 from outsample.placers.problem import WIDE, local_units
-from outsample.placers.protocol import Arrays, Family
+from outsample.placers.protocol import Arrays, ModelFamily
 from outsample.placers.weighting import power_weights
 from outsample.points import Points, kernel_rows
 from outsample.records import Neighbors, Weights
@@ -87,7 +87,7 @@ class Correlated:
         check_number("weighting.length", self.length, 0, np.inf, open_below=True)
         check_number("weighting.nugget", self.nugget, 0, np.inf)
 
-    def effort(self, k: int) -> float:
+    def cost_microseconds(self, k: int) -> float:
         """One covariance of all neighbours, factored."""
         return 0.04 * k**2
 
@@ -95,18 +95,15 @@ class Correlated:
         """There is nothing to learn: the unit is local."""
         return FittedKriging(problem.X, problem.Y, problem.n_jobs, self)
 
-    def family(self) -> Family:
+    def family(self) -> ModelFamily:
         """Return itself for local placers, and the process over all points."""
-        return Family((self,), () if self.covariance == "affine" else (GaussianProcess(self),))
+        return ModelFamily((self,), () if self.covariance == "affine" else (GaussianProcess(self),))
 
 
 @dataclass(frozen=True, eq=False)
-class FittedKriging:
+class FittedKriging(least_squares.NeighborWeighting):
     """Kriging of neighbourhoods."""
 
-    X: Points
-    Y: np.ndarray
-    n_jobs: int | None
     settings: Correlated
 
     def weights(self, near: Neighborhoods) -> Weights:
@@ -148,7 +145,7 @@ class FittedKriging:
 
 
 @dataclass(frozen=True)
-class GaussianProcess(OverAll):
+class GaussianProcess(AllPointsPlacer):
     """One Gaussian process over all training points, factored once."""
 
     weighting: Correlated
@@ -224,7 +221,7 @@ def covariance_of(H: np.ndarray, kind: str) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedProcess(FittedOverAll):
+class FittedProcess(FittedAllPoints):
     """``mean - sum_j g(|x - x_j|) coefficients_j``, g the variogram; coefficients sum to 0."""
 
     unit: float

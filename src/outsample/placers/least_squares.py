@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,16 +13,33 @@ from outsample._kernels import gls as kernels
 from outsample._parallel import over_rows
 from outsample.neighbors.neighborhoods import Neighborhoods
 from outsample.points import Points
-from outsample.records import Neighbors, Weights
+from outsample.records import Frames, Neighbors, Weights
 
 
 @dataclass(frozen=True, eq=False)
-class LeastSquares:
-    """Fitted weightings with a block ``w_j`` a neighbour; each adds its own constants."""
+class NeighborWeighting:
+    """A fitted weighting of training points X with images Y; each adds its own constants."""
 
     X: Points
     Y: np.ndarray
     n_jobs: int | None
+
+    def regrow(self, X: Points, Y: np.ndarray, frames: Iterator[Frames]) -> Self:
+        """Return the weighting over other points; its constants stay."""
+        return replace(self, X=X, Y=Y)
+
+    def kept_frames(self) -> list[Frames]:
+        """Return no frames."""
+        return []
+
+    def new_frames(self, near: Neighborhoods) -> list[Frames]:
+        """Return no frames."""
+        return []
+
+
+@dataclass(frozen=True, eq=False)
+class LeastSquares(NeighborWeighting):
+    """Fitted weightings with one block ``w_j`` per neighbour."""
 
     def solve(
         self, placer: Any, Q: Points, near: Neighborhoods, weights: Weights

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from outsample.neighbors.neighborhoods import Neighborhoods
+from outsample.neighbors.neighborhoods import Neighborhoods, Search
+from outsample.placers.growth import SinglePlacerMixin
 from outsample.placers.problem import WIDE
 from outsample.placers.protocol import Arrays, FittedWeighting, Weighting
 from outsample.points import Points
-from outsample.records import Weights
+from outsample.records import Frames, Weights
 
 if TYPE_CHECKING:
     from outsample.placers.problem import Problem
@@ -41,23 +43,24 @@ class LocalPlacer:
     loss: str
     tangent_dim: int
 
-    is_dear: ClassVar[bool] = False
+    uses_all_points: ClassVar[bool] = False
 
     def __str__(self) -> str:
         sizes = f"{self.n_neighbors} neighbours, order {self.order}"
         return f"{self.weighting}, {sizes}, {self.loss} loss"
 
     @property
-    def wants_more(self) -> bool:
-        """Whether doing best tells of a smooth map, for which more neighbours are better."""
+    def prefers_wide_neighborhoods(self) -> bool:
+        """True if winning suggests a smooth map, where larger neighbourhoods help."""
         plain = self.order == 0 and self.loss == "squared"
         return self.weighting.smooth and plain and self.n_neighbors >= WIDE
 
-    def effort(self, n: int, D: int) -> float:
+    def cost_microseconds(self, n: int, D: int) -> float:
         """Solve, repeatedly for absolute loss; a polynomial needs a local PCA."""
         k = self.n_neighbors
         plane = 0.3 * min(k, D) ** 2 if self.order else 0.0
-        return self.weighting.effort(k) + plane + (0.5 * k if self.loss == "absolute" else 0.0)
+        median = 0.5 * k if self.loss == "absolute" else 0.0
+        return self.weighting.cost_microseconds(k) + plane + median
 
     def fit(self, problem: Problem, sample: np.ndarray) -> FittedLocal:
         """Learn the constants of the weighting."""
@@ -65,7 +68,7 @@ class LocalPlacer:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedLocal:
+class FittedLocal(SinglePlacerMixin):
     """A local placer with a fitted weighting."""
 
     placer: LocalPlacer
@@ -98,3 +101,17 @@ class FittedLocal:
     def arrays(self) -> Arrays:
         """Return the constants of the weighting."""
         return self.weighting.arrays()
+
+    def regrow(
+        self, originals: Search, X: Points, Y: np.ndarray, frames: Iterator[Frames]
+    ) -> FittedLocal:
+        """Return the placer with learned points among the neighbours."""
+        return replace(self, X=X, weighting=self.weighting.regrow(X, Y, frames))
+
+    def kept_frames(self) -> list[Frames]:
+        """Return the frames that the weighting keeps."""
+        return self.weighting.kept_frames()
+
+    def new_frames(self, near: Neighborhoods) -> list[Frames]:
+        """Return frames of points to learn, if the weighting keeps frames."""
+        return self.weighting.new_frames(near)

@@ -11,10 +11,10 @@ import numpy as np
 
 from outsample.neighbors.distinct import Copies
 from outsample.neighbors.neighborhoods import Neighborhoods, Search
-from outsample.placers.candidates import Given
+from outsample.placers.candidates import Constraints
 from outsample.placers.problem import UNIT_NEIGHBOR, WIDE, Problem
 from outsample.placers.protocol import FittedPlacer
-from outsample.placers.race import Chosen, choose
+from outsample.placers.selection import Selection, select_model
 from outsample.points import Points
 from outsample.records import Placement, Weights
 from outsample.trust.bounds import lipschitz_estimates
@@ -72,7 +72,7 @@ class MapModel(NamedTuple):
         return Solved(near, weights, self.fitted.place(X, near, weights))
 
     def left_out(self, rows: np.ndarray) -> Neighborhoods:
-        """Neighbourhoods of training rows without themselves, as `trials.leave_out` had them."""
+        """Return neighbourhoods of training rows without themselves, as in leave-one-out."""
         k = self.fitted.placer.n_neighbors or min(len(self.judge.Y) - 1, UNIT_NEIGHBOR)
         return self.search.around(self.search.index.X[rows], k, rows)
 
@@ -89,14 +89,15 @@ class MapModel(NamedTuple):
 
 
 def learn(
-    problem: Problem, given: Given, lipschitz: float | None, level: float, copies: Copies
-) -> tuple[MapModel, Chosen]:
-    """Choose a placer and calibrate its judge; a ``lipschitz`` of None is estimated."""
-    chosen = choose(problem, given)
-    rows, _, coordinates = chosen.left_out
+    problem: Problem, constraints: Constraints, lipschitz: float | None, level: float,
+    copies: Copies,
+) -> tuple[MapModel, Selection]:  # fmt: skip
+    """Select a model and calibrate its judge; a ``lipschitz`` of None is estimated."""
+    selection = select_model(problem, constraints)
+    rows, _, coordinates = selection.left_out
     Y, n_jobs, most = problem.Y, problem.n_jobs, SIZES[-1]
     # Never of fewer rows than these, and one more for the row itself.
-    k = 1 + max(min(chosen.fitted.placer.n_neighbors or WIDE, WIDE), LIPSCHITZ_NEIGHBORS)
+    k = 1 + max(min(selection.fitted.placer.n_neighbors or WIDE, WIDE), LIPSCHITZ_NEIGHBORS)
     slopes = lipschitz_estimates(Y, rows, problem.nearest(rows, k), n_jobs)
     errors = lengths(coordinates - Y[rows])
     closest = problem.left_out(rows, min(most, problem.n - 1)).closest(most)
@@ -114,6 +115,4 @@ def learn(
     bars = calibrated_bars(errors, around, slopes, widest, level, n_jobs)
     slope = float(slopes.max()) if lipschitz is None else lipschitz
     judge = Judge(problem.X, Y, bars, slope, problem.dimension)
-    # Neighbourhoods are not kept: with a wide radius each of them holds every training point.
-    chosen = chosen._replace(left_out=chosen.left_out._replace(near=None))
-    return MapModel(problem.search, chosen.fitted, judge, n_jobs), chosen
+    return MapModel(problem.search, selection.fitted, judge, n_jobs), selection

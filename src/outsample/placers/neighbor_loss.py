@@ -16,8 +16,9 @@ from outsample._kernels import neighbor_loss as kernels
 from outsample._parallel import over_rows
 from outsample._validation import check_number
 from outsample.neighbors.neighborhoods import Neighborhoods
-from outsample.placers.over_all import FACTORED_ROWS
-from outsample.placers.protocol import Arrays, Family
+from outsample.placers.all_points import MAX_FACTORED_ROWS
+from outsample.placers.growth import OriginalMapMixin
+from outsample.placers.protocol import Arrays, ModelFamily
 from outsample.placers.repulsion_field import NO_FIELD, RepulsionField, repulsion_field
 from outsample.placers.weighting import power_weights
 from outsample.points import Points
@@ -60,8 +61,8 @@ class NeighborLoss:
     order: ClassVar[int] = 0
     loss: ClassVar[str] = "logarithmic"
     tangent_dim: ClassVar[int] = 1
-    wants_more: ClassVar[bool] = False
-    is_dear: ClassVar[bool] = True
+    uses_all_points: ClassVar[bool] = True
+    prefers_wide_neighborhoods: ClassVar[bool] = False
 
     def __str__(self) -> str:
         return f"{self!r}, {self.n_neighbors} neighbours"
@@ -81,13 +82,13 @@ class NeighborLoss:
         check_number("weighting.perplexity", self.perplexity, 0, np.inf, open_below=True)
         check_number("weighting.length", self.length, 0, np.inf, open_below=True)
 
-    def family(self) -> Family:
+    def family(self) -> ModelFamily:
         """Return itself."""
-        return Family(given=self)
+        return ModelFamily(fixed=self)
 
-    def effort(self, n: int, D: int) -> float:
+    def cost_microseconds(self, n: int, D: int) -> float:
         """Pass over the training points some times, or read the field of many."""
-        return 50 + (0.04 * n if n <= FACTORED_ROWS else 0)
+        return 50 + (0.04 * n if n <= MAX_FACTORED_ROWS else 0)
 
     def fit(self, problem: Problem, sample: np.ndarray) -> FittedNeighborLoss:
         """Learn the unit of the map, and how close all images are to each."""
@@ -95,7 +96,7 @@ class NeighborLoss:
         center = Y.mean(axis=0)
         unit = self.length * _image_unit(Y, problem.sample(UNIT_ROWS))
         Z = np.ascontiguousarray((Y - center) / unit)
-        field = repulsion_field(Z) if len(Y) > FACTORED_ROWS and Y.shape[1] == 2 else None
+        field = repulsion_field(Z) if len(Y) > MAX_FACTORED_ROWS and Y.shape[1] == 2 else None
         crowd = np.empty(len(Y))
         over_rows(kernels.closenesses, len(Y), problem.n_jobs, Z, *_grid(field), crowd)
         return FittedNeighborLoss(self, problem.X, Y, problem.n_jobs, Z, unit, crowd, field)
@@ -118,7 +119,7 @@ def _image_unit(Y: np.ndarray, rows: np.ndarray) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedNeighborLoss:
+class FittedNeighborLoss(OriginalMapMixin):
     """Images Z (n, d) in units of c around their mean, and their closeness to all others (n,).
 
     The field is that of the closeness to all images, where these are many.

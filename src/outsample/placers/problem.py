@@ -22,7 +22,7 @@ UNIT_ROWS = 2000
 DIMENSION_ROWS = 150
 DIMENSION_NEIGHBORS = 16
 # A sample has no fewer rows, however large their balls are.
-LEAST_ROWS = 64
+MIN_SAMPLE_ROWS = 64
 # With many columns, the distances of all pairs of no more points than this are kept.
 KEPT_ROWS = 4096
 
@@ -31,9 +31,8 @@ class Problem:
     """Points X (n, D), their images Y (n, d), and how neighbourhoods are found.
 
     ``curvature`` is the paper's c, None where it is to be estimated; ``size`` the root mean square
-    size of the map, which is that of all rows where X has no duplicates. ``widest`` is the largest
-    neighbourhood that will be asked for; who knows it sets it before the first search. ``shared``
-    tells that many placers will be tried on the same neighbourhoods.
+    size of the map, which is that of all rows where X has no duplicates. ``max_neighbors`` is the
+    largest neighbourhood that will be asked for, set before the first search if it is known.
     """
 
     def __init__(
@@ -47,8 +46,8 @@ class Problem:
         self.search, self.Y, self.curvature, self.n_jobs = search, Y, curvature, n_jobs
         self.size = map_size(Y) if size is None else size
         self.X: Points = search.index.X
-        self.widest = 1
-        self.shared = False
+        self.max_neighbors = 1
+        self._is_shared = False
         self._rows = np.empty(0, dtype=np.int64)
         self._found: Neighbors | None = None
         self._others: Neighbors
@@ -66,7 +65,7 @@ class Problem:
 
         So many as asked for, or there are, or have balls that fit into memory.
         """
-        return self._order[: min(count, max(LEAST_ROWS, self._most_rows))]
+        return self._order[: min(count, max(MIN_SAMPLE_ROWS, self._most_rows))]
 
     @cached_property
     def _order(self) -> np.ndarray:
@@ -75,6 +74,11 @@ class Problem:
     @cached_property
     def _most_rows(self) -> int:
         return self.search.rows_at_once(self.X)
+
+    def share_search(self, rows: np.ndarray, is_wide: bool) -> None:
+        """Search once for all candidates; ``is_wide`` if many of them are tried on the rows."""
+        self._is_shared = is_wide
+        self.nearest(rows, 1)
 
     def left_out(self, rows: np.ndarray, k: int) -> Neighborhoods:
         """Neighbourhoods of training rows without themselves."""
@@ -103,7 +107,7 @@ class Problem:
     def _training(self, k: int) -> Neighborhoods:
         """Neighbourhoods of every training point, itself included."""
         if self._all is None or len(self._all.indices) < self.n * min(k + 1, self.n):
-            self._all = self.search.nearest(self.X, max(self.widest, k) + 2)
+            self._all = self.search.nearest(self.X, max(self.max_neighbors, k) + 2)
         return self.search.narrowed(self.X, self._all, k)
 
     def _search(self, rows: np.ndarray, width: int) -> Neighbors:
@@ -112,13 +116,13 @@ class Problem:
         known = found is not None and np.array_equal(self._rows[: len(rows)], rows)
         if found is None or not known or len(found.indices) < len(self._rows) * min(width, self.n):
             # The judge looks at no fewer than the dimension does: one search for both.
-            least = WIDE if self.shared else DIMENSION_NEIGHBORS
-            width = max(least, self.widest, width - 2) + 2
+            least = WIDE if self._is_shared else DIMENSION_NEIGHBORS
+            width = max(least, self.max_neighbors, width - 2) + 2
             self._rows, self._Q = rows, self.X[rows]
             self._found = found = self.search.nearest(self._Q, width)
             self._others = without_self(found, rows)
             self._few = None
-            if self.shared and self._kept_distances is not None:
+            if self._is_shared and self._kept_distances is not None:
                 self._few = few_columns.few_columns(self._kept_distances, self.Y, self._others)
         return first_rows(found, len(rows))
 

@@ -1,20 +1,21 @@
 """What a way of placing points is.
 
 A `Placer` is the recipe: frozen, hashable, shown in ``selection_``. ``fit`` makes a
-`FittedPlacer` of it, which places points. The race among candidates calls ``fit`` and
-``leave_out`` and knows nothing else. A `Weighting` is the part of a local placer that says how
-much each neighbour counts; fitted, it holds its own constants.
+`FittedPlacer` of it, which places points. Model selection calls ``fit``, ``leave_out`` and
+``cost_microseconds``, and uses nothing else. A `Weighting` is the part of a local placer that
+determines the weights of the neighbours; fitted, it holds its own constants.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from outsample.neighbors.neighborhoods import Neighborhoods
+from outsample.neighbors.neighborhoods import Neighborhoods, Search
 from outsample.points import Points
-from outsample.records import Weights
+from outsample.records import Frames, Neighbors, Weights
 
 if TYPE_CHECKING:
     from outsample.placers.problem import Problem
@@ -46,15 +47,15 @@ class Placer(Protocol):
         """Dimension of the tangent coordinates."""
 
     @property
-    def wants_more(self) -> bool:
-        """Whether doing best tells of a smooth map, for which more neighbours are better."""
+    def uses_all_points(self) -> bool:
+        """True if a position depends on more than the neighbours of the query."""
 
     @property
-    def is_dear(self) -> bool:
-        """Whether it costs so much more than others that it has to be better by far."""
+    def prefers_wide_neighborhoods(self) -> bool:
+        """True if winning suggests a smooth map, where larger neighbourhoods help."""
 
-    def effort(self, n: int, D: int) -> float:
-        """Rough microseconds to place one point, without the search, from the shape of X."""
+    def cost_microseconds(self, n: int, D: int) -> float:
+        """Return estimated microseconds to place one row, without the search; X is n x D."""
 
     def fit(self, problem: Any, sample: np.ndarray) -> FittedPlacer:
         """Learn from a `Problem`; ``sample`` are the training rows that will be left out."""
@@ -81,6 +82,24 @@ class FittedPlacer(Protocol):
     def arrays(self) -> Arrays:
         """All it has learnt beyond X and Y, by name."""
 
+    def weights_of_parts(self, near: Neighborhoods) -> Iterator[tuple[float, Neighbors, Weights]]:
+        """Yield the weight of each part of a blend, its neighbours, and their weights."""
+
+    def regrow(
+        self, originals: Search, X: Points, Y: np.ndarray, frames: Iterator[Frames]
+    ) -> FittedPlacer:
+        """Return the placer over points X and images Y, the original ones first.
+
+        ``originals`` searches the original points; ``frames`` yields the frames of all points for
+        each part that keeps them.
+        """
+
+    def kept_frames(self) -> list[Frames]:
+        """Return the frames of the points, one record for each part that keeps them."""
+
+    def new_frames(self, near: Neighborhoods) -> list[Frames]:
+        """Return frames of points to learn: those of the neighbours that placed them."""
+
 
 class Weighting(Protocol):
     """How much each neighbour counts."""
@@ -96,14 +115,14 @@ class Weighting(Protocol):
     def check(self) -> None:
         """Refuse parameters outside their range."""
 
-    def effort(self, k: int) -> float:
-        """Rough microseconds to solve for a constant with k neighbours."""
+    def cost_microseconds(self, k: int) -> float:
+        """Return estimated microseconds to solve for a constant with k neighbours."""
 
     def fit(self, problem: Problem, sample: np.ndarray, placer: Any) -> FittedWeighting:
         """Learn its constants for a local placer; a sample of rows is enough."""
 
-    def family(self) -> Family:
-        """Return what a user may mean by it."""
+    def family(self) -> ModelFamily:
+        """Return the models that it allows."""
 
 
 class FittedWeighting(Protocol):
@@ -120,16 +139,25 @@ class FittedWeighting(Protocol):
     def arrays(self) -> Arrays:
         """Its constants, by name."""
 
+    def regrow(self, X: Points, Y: np.ndarray, frames: Iterator[Frames]) -> FittedWeighting:
+        """Return the weighting over points X and images Y; see `FittedPlacer.regrow`."""
 
-class Family(NamedTuple):
-    """What a value of the parameter ``weighting`` stands for.
+    def kept_frames(self) -> list[Frames]:
+        """Return the frames of the points if it keeps them, as a list of one."""
 
-    ``weightings`` are used by local placers, ``over_all`` are placers over all training points.
-    ``is_open`` tells that the settings are to be chosen, not given; ``given`` has all of them.
+    def new_frames(self, near: Neighborhoods) -> list[Frames]:
+        """Return frames of points to learn, if it keeps frames."""
+
+
+class ModelFamily(NamedTuple):
+    """The models that a value of the parameter ``weighting`` allows.
+
+    ``weightings`` are used by local placers; ``all_points`` are models of all training points.
+    ``is_open`` is True if settings are to be selected; ``fixed`` is a model with all settings.
     """
 
     weightings: tuple[Weighting, ...] = ()
-    over_all: tuple[Placer, ...] = ()
+    all_points: tuple[Placer, ...] = ()
     is_open: bool = False
-    given: Placer | None = None
+    fixed: Placer | None = None
 

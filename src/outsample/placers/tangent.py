@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from outsample.neighbors.neighborhoods import Neighborhoods
 from outsample.placers.least_squares import LeastSquares
 from outsample.placers.protocol import Arrays
 from outsample.placers.weighting import IndependentErrors, empty_weights
+from outsample.points import Points
 from outsample.records import Frames, Weights
 
 if TYPE_CHECKING:
@@ -111,6 +113,18 @@ class FittedLocalTangent(LeastSquares):
     def weights(self, near: Neighborhoods) -> Weights:
         """Weights of the neighbours."""
         return _tangent_weights(near, self.frames, True, self.curvature, self.n_jobs)
+
+    def regrow(self, X: Points, Y: np.ndarray, frames: Iterator[Frames]) -> Self:
+        """Return the weighting over other points, with the next of the frames."""
+        return replace(self, X=X, Y=Y, frames=next(frames))
+
+    def kept_frames(self) -> list[Frames]:
+        """Return the frames of the points."""
+        return [self.frames]
+
+    def new_frames(self, near: Neighborhoods) -> list[Frames]:
+        """Return frames of points to learn: those of their neighbours."""
+        return [image_frames(self.Y, *near.framed, self.n_jobs)]
 
     def arrays(self) -> Arrays:
         """Return the paper's c and the frames."""

@@ -21,11 +21,12 @@ from outsample._validation import check_choice, check_number
 from outsample.kernel.units import exact_mean, unit_scale
 from outsample.neighbors.neighborhoods import Neighborhoods
 from outsample.placers.diffusion import farthest
+from outsample.placers.growth import OriginalMapMixin
 from outsample.placers.kriging import Correlated, FittedKriging
 from outsample.placers.landmark_diffusion import diffusion_basis
 from outsample.placers.landmark_process import ProcessBasis
 from outsample.placers.landmarks import LEAST_FREEDOM, Basis, FittedLevel, leverages, solve
-from outsample.placers.protocol import Arrays, Family
+from outsample.placers.protocol import Arrays, ModelFamily
 from outsample.placers.weighting import power_weights
 from outsample.points import Points
 from outsample.records import Neighbors, Weights
@@ -93,8 +94,8 @@ class TwoLevels:
     order: ClassVar[int] = 0
     loss: ClassVar[str] = "squared"
     tangent_dim: ClassVar[int] = 1
-    wants_more: ClassVar[bool] = False
-    is_dear: ClassVar[bool] = False
+    uses_all_points: ClassVar[bool] = True
+    prefers_wide_neighborhoods: ClassVar[bool] = False
 
     def __str__(self) -> str:
         sizes = f"{self.n_landmarks} landmarks, {self.n_neighbors} neighbours"
@@ -116,13 +117,14 @@ class TwoLevels:
         check_number("weighting.n_landmarks", self.n_landmarks, 1, np.inf, whole=True)
         check_number("weighting.n_neighbors", self.n_neighbors, 1, np.inf, whole=True)
 
-    def family(self) -> Family:
+    def family(self) -> ModelFamily:
         """Return itself."""
-        return Family(given=self)
+        return ModelFamily(fixed=self)
 
-    def effort(self, n: int, D: int) -> float:
+    def cost_microseconds(self, n: int, D: int) -> float:
         """Pass over the landmarks, and krige."""
-        return 0.0008 * min(n, self.n_landmarks) * (D + 10) + RESIDUAL.effort(self.n_neighbors)
+        landmarks = 0.0008 * min(n, self.n_landmarks) * (D + 10)
+        return landmarks + RESIDUAL.cost_microseconds(self.n_neighbors)
 
     def fit(self, problem: Problem, sample: np.ndarray) -> FittedTwoLevels:
         """Fit the landmarks to all points, and tell what the others predict of the sample.
@@ -167,7 +169,7 @@ class TwoLevels:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedTwoLevels:
+class FittedTwoLevels(OriginalMapMixin):
     """Both levels: functions of the landmarks, and ``residuals`` (n, d) of all rows.
 
     Both are of the images times ``scale``, less ``center``.
@@ -222,7 +224,7 @@ class FittedTwoLevels:
         tried = [replace(self, placer=replace(self.placer, shorter=one)) for one in SHORTER]
         missing = images[:some] - self.left_out[:some]
         errors = [
-            # The mean root, as placers over all points compare by (`trials.typical_error`).
+            # The mean root, as placers over all points compare by (`leave_one_out.typical_error`).
             np.sqrt(np.linalg.norm(one - missing, axis=1)).mean()
             for one in (one.residuals_left_out(near, changed, some) for one in tried)
         ]

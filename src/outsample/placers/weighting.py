@@ -13,7 +13,7 @@ from outsample._parallel import over_rows
 from outsample._validation import check_number
 from outsample.neighbors.neighborhoods import Neighborhoods
 from outsample.placers.least_squares import LeastSquares
-from outsample.placers.protocol import Arrays, Family
+from outsample.placers.protocol import Arrays, ModelFamily
 from outsample.records import Neighbors, Weights
 
 if TYPE_CHECKING:
@@ -32,13 +32,13 @@ class IndependentErrors:
     def check(self) -> None:
         """Nothing to refuse."""
 
-    def effort(self, k: int) -> float:
+    def cost_microseconds(self, k: int) -> float:
         """One pass over the neighbours."""
         return 0.03 * k
 
-    def family(self) -> Family:
+    def family(self) -> ModelFamily:
         """Return itself, for local placers."""
-        return Family((self,))  # type: ignore[arg-type]
+        return ModelFamily((self,))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

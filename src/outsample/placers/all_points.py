@@ -11,7 +11,8 @@ from scipy.linalg import cho_factor, lapack, solve_triangular
 
 from outsample.kernel import affinity
 from outsample.neighbors.neighborhoods import Neighborhoods
-from outsample.placers.protocol import Family
+from outsample.placers.growth import OriginalMapMixin
+from outsample.placers.protocol import ModelFamily
 from outsample.placers.weighting import power_weights
 from outsample.points import Points, largest_entry
 from outsample.records import Weights
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 # Training sets up to this size are factored as a whole: the memory is its square. Beyond it there
 # are two levels.
-FACTORED_ROWS = 8192
+MAX_FACTORED_ROWS = 8192
 
 # Distances below this have lost digits, too many for a kernel to be positive definite; they are
 # taken of points times a power of two.
@@ -29,15 +30,15 @@ COARSE = 1e-290
 LIFT = 2.0**900
 
 
-class OverAll:
+class AllPointsPlacer:
     """A placer that takes all training points at once: one constant, least squares."""
 
     n_neighbors: ClassVar[None] = None
     order: ClassVar[int] = 0
     loss: ClassVar[str] = "squared"
     tangent_dim: ClassVar[int] = 1
-    wants_more: ClassVar[bool] = False
-    is_dear: ClassVar[bool] = False
+    uses_all_points: ClassVar[bool] = True
+    prefers_wide_neighborhoods: ClassVar[bool] = False
 
     def __str__(self) -> str:
         return f"{self!r}, all points"
@@ -47,17 +48,17 @@ class OverAll:
         """Covariance, length and nugget of `TwoLevels` for many points; None if there is none."""
         return None
 
-    def effort(self, n: int, D: int) -> float:
+    def cost_microseconds(self, n: int, D: int) -> float:
         """One pass over the training points."""
         return 0.0008 * n * (D + 10)
 
-    def family(self) -> Family:
+    def family(self) -> ModelFamily:
         """Return itself."""
-        return Family(over_all=(self,))  # type: ignore[arg-type]
+        return ModelFamily(all_points=(self,))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
-class FittedOverAll:
+class FittedAllPoints(OriginalMapMixin):
     """What is left out comes in closed form, for the sample (s, d) that was given to ``fit``."""
 
     placer: Any
