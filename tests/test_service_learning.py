@@ -251,6 +251,17 @@ def test_only_the_calls_after_a_snapshot_are_replayed(tmp_path, monkeypatch):
     again.end()
 
 
+def test_large_calls_are_in_a_snapshot_soon(tmp_path, monkeypatch):
+    monkeypatch.setattr(learning, "SNAPSHOT_ROWS", 100)
+    service = learner(tmp_path)
+    learned(Client(service), rows(99))
+    assert service.learner.saving is None
+    learned(Client(service), rows(1))
+    service.learner._wait_for_snapshot()
+    assert service.learner.snapshot_id == 2
+    service.end()
+
+
 def test_a_large_file_is_pruned_and_needs_its_snapshot(tmp_path, monkeypatch):
     monkeypatch.setattr(learning, "PRUNE_BYTES", 0)
     service = learner(tmp_path)

@@ -18,7 +18,7 @@ from outsample.service.bodies import LARGE_BODY_BYTES, content_type, in_thread, 
 from outsample.service.errors import RequestError
 from outsample.service.schemas import InferenceRequest, Number
 from outsample.service.served_model import ServedModel
-from outsample.service.service import Service
+from outsample.service.service import MANY_ROWS, Service
 from outsample.service.settings import MAX_JSON_BYTES
 from outsample.service.tables import JSON, check_values, column_order, parse_json, write_json
 
@@ -29,17 +29,12 @@ DTYPES = {
 }  # fmt: skip
 NUMBERS = TypeAdapter(Annotated[list[Number], FailFast()])
 BINARY = "application/octet-stream"
-router = APIRouter(prefix="/v2")
-
-
-def _service(request: Request) -> Service:
-    service: Service = request.scope["state"]["service"]
-    return service
+router, models = APIRouter(prefix="/v2"), APIRouter(dependencies=[Depends(READER)])
 
 
 def _served_model(request: Request, name: str, version: str = "1") -> ServedModel:
     """Return the model, if the path names it."""
-    model = _service(request).model
+    model: ServedModel = request.scope["state"]["service"].model
     if name != model.description["name"] or version != "1":
         known = model.description["name"]
         reason = f"there is no model {name[:60]!r}, version {version[:20]!r}; there is {known!r}"
@@ -48,10 +43,9 @@ def _served_model(request: Request, name: str, version: str = "1") -> ServedMode
 
 
 Served = Annotated[ServedModel, Depends(_served_model)]
-reader = [Depends(READER)]
 
 
-@router.get("", dependencies=reader)
+@router.get("", dependencies=[Depends(READER)])
 async def server() -> dict[str, Any]:
     """Return the name of the server."""
     version = outsample.__version__
@@ -65,15 +59,15 @@ async def live() -> dict[str, bool]:
 
 
 @router.get("/health/ready")
-async def all_ready(request: Request, response: Response) -> dict[str, bool]:
+async def ready(request: Request, response: Response) -> dict[str, bool]:
     """Return whether the service takes requests."""
-    is_ready = _service(request).is_ready and not _service(request).is_ending
+    service: Service = request.scope["state"]["service"]
+    is_ready = service.is_ready and not service.is_ending
     response.status_code = 200 if is_ready else 503
     return {"ready": is_ready}
 
 
-@router.get("/models/{name}", dependencies=reader)
-@router.get("/models/{name}/versions/{version}", dependencies=reader)
+@models.get("")
 async def metadata(model: Served) -> dict[str, Any]:
     """Return the model's input and outputs."""
     rows = {"name": "rows", "datatype": "FP64", "shape": [-1, model.n_features]}
@@ -83,21 +77,18 @@ async def metadata(model: Served) -> dict[str, Any]:
     return {**about, "inputs": [rows], "outputs": [axes, *outputs]}
 
 
-@router.get("/models/{name}/ready", dependencies=reader)
-@router.get("/models/{name}/versions/{version}/ready", dependencies=reader)
-async def ready(request: Request, response: Response, model: Served) -> dict[str, Any]:
+@models.get("/ready")
+async def model_ready(request: Request, response: Response, model: Served) -> dict[str, Any]:
     """Return whether the model takes requests."""
-    return {"name": model.description["name"], **await all_ready(request, response)}
+    return {"name": model.description["name"], **await ready(request, response)}
 
 
-@router.post("/models/{name}/infer", dependencies=reader)
-@router.post("/models/{name}/versions/{version}/infer", dependencies=reader)
+@models.post("/infer")
 async def infer(request: Request, model: Served) -> Response:
     """Place rows; the outputs are the columns of the answer."""
-    service = _service(request)
+    service: Service = request.scope["state"]["service"]
     service.check_ready()
-    length = request.headers.get(JSON_LENGTH)
-    kind = content_type(request)
+    length, kind = request.headers.get(JSON_LENGTH), content_type(request)
     # A page of another site cannot set the header of binary tensors, as Triton's client does.
     if kind != JSON and not (length is not None and kind in ("", BINARY)):
         raise RequestError(415, f"send {JSON}, or binary tensors with {JSON_LENGTH}")
@@ -108,8 +99,9 @@ async def infer(request: Request, model: Served) -> Response:
     size = len(body) if length is None else int(length) if length.isdigit() else -1
     if not 0 <= size <= min(len(body), max_json_bytes):
         raise RequestError(422, f"{JSON_LENGTH} is not the length of the JSON in the body")
+    is_large = len(body) > LARGE_BODY_BYTES
     asked, rows = await in_thread(
-        len(body) > LARGE_BODY_BYTES, _read, body[:size], body[size:], model, settings.max_rows
+        is_large, _read, body[:size], body[size:], model, settings.max_rows
     )
     log_rows(request, rows)
     outputs = _requested(asked, ["coordinates", *model.numbers])
@@ -117,10 +109,13 @@ async def infer(request: Request, model: Served) -> Response:
     about = {"model_name": model.description["name"], "model_version": "1"}
     if asked.id is not None:
         about["id"] = asked.id
-    body, headers = await in_thread(len(rows) > 1000, _write, about, outputs, answer)
+    body, headers = await in_thread(len(rows) > MANY_ROWS, _write, about, outputs, answer)
     headers["X-Model-Digest"] = answer["digest"]
-    kind = BINARY if JSON_LENGTH in headers else JSON
-    return Response(body, media_type=kind, headers=headers)
+    return Response(body, media_type=BINARY if JSON_LENGTH in headers else JSON, headers=headers)
+
+
+for prefix in ("/models/{name}", "/models/{name}/versions/{version}"):
+    router.include_router(models, prefix=prefix)
 
 
 def _read(

@@ -20,8 +20,9 @@ from outsample.service.errors import RequestError
 from outsample.service.served_model import ServedModel, placement_columns
 from outsample.service.settings import Settings
 
-# Calls after which a snapshot is written, and the file size from which old calls are removed.
-SNAPSHOT_CALLS = 2000
+# Calls or rows after which a snapshot is written, so that replay takes seconds; and the file size
+# from which old calls are removed.
+SNAPSHOT_CALLS, SNAPSHOT_ROWS = 2000, 50_000
 PRUNE_BYTES = 2**28
 # A snapshot takes at most a fifth of the time.
 SNAPSHOT_PAUSE = 4.0
@@ -51,7 +52,7 @@ class Learner:
             self.rows.close()
             raise ValueError(f"the model is a stream with settings of its own: {defaults}")
         self.stream = self._begin(served)
-        self.last_id = self.snapshot_id = self.n_replayed = self.n_skipped = 0
+        self.last_id = self.snapshot_id = self.n_replayed = self.n_skipped = self.n_unsaved = 0
         self.n_calls = self.rows.count_after(0)
         self.lock, self.is_closing = threading.Lock(), False
         self.saving: threading.Thread | None = None
@@ -88,9 +89,11 @@ class Learner:
             for at, number in zip(new, ids, strict=True):
                 answers[at] = self._learn_call(number, calls[at][0])
                 self.last_id = number
+                self.n_unsaved += len(calls[at][0])
             for at, earlier in repeated.items():
                 answers[at] = self._repeat(calls[at][0], earlier)
-        if self.last_id - self.snapshot_id >= SNAPSHOT_CALLS:
+        n_calls = self.last_id - self.snapshot_id
+        if n_calls >= SNAPSHOT_CALLS or self.n_unsaved >= SNAPSHOT_ROWS:
             self._snapshot_later()
         return answers
 
@@ -183,7 +186,7 @@ class Learner:
             return
         if time.monotonic() < self.next_snapshot:
             return
-        arguments = copy.copy(self.stream), self.last_id
+        arguments, self.n_unsaved = (copy.copy(self.stream), self.last_id), 0
         self.saving = threading.Thread(target=self._snapshot, args=arguments, name="snapshot")
         self.saving.start()
 

@@ -59,10 +59,12 @@ class RequestMiddleware:
                 return
             request.enter()
             await self.app(scope, receive, request.send)
-        except (TimeoutError, OSError, ClientDisconnect):  # it is gone, or does not read
-            request.abort()
-        except Exception:
-            logging.getLogger("outsample.service").exception("request %s", request.id.decode())
+        except ClientDisconnect:
+            pass
+        except Exception as error:
+            is_lost = request.status and isinstance(error, OSError)  # or it does not read
+            if not is_lost:
+                logging.getLogger("outsample.service").exception("request %s", request.id.decode())
             if request.status:  # the answer has begun
                 request.abort()
             else:

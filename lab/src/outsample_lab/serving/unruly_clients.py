@@ -28,7 +28,7 @@ WORDS = (
     f"{SLOW_HEADS} clients send a head, and {SLOW_BODIES} a body, of one byte a second;"
     f" {NEVER_READING} watch events or take maps and never read; every {BROKEN_EVERY:g} s one sends"
     f" garbage or half a request and hangs up; every {OVERSIZED_EVERY:g} s one announces a"
-    f" gigabyte; every {LARGE_EVERY:g} s one sends 8 MB of rows with a fault at their end, or an"
+    f" gigabyte; every {LARGE_EVERY:g} s one sends 4 MB of rows with a fault at their end, or an"
     " endless body"
 )
 
@@ -137,5 +137,5 @@ def _send_much(port: int, large: bytes, count: list[int]) -> None:
 
 def _large_with_a_fault(columns: int) -> bytes:
     row = "[" + ", ".join(f"{x:.17g}" for x in np.random.default_rng(0).normal(size=columns)) + "]"
-    rows = ", ".join([row] * (8_000_000 // len(row)))
+    rows = ", ".join([row] * (4_000_000 // len(row)))
     return http_request(f'{{"rows": [{rows}, [1, 2, "three"]]}}'.encode())
