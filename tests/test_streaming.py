@@ -34,7 +34,6 @@ from outsample.estimators.stream_memory import LEAVING
 from outsample.neighbors import learned as learned_rows
 from outsample.neighbors.index import NeighborIndex
 from outsample.neighbors.learned import LearnedIndex, learned_index
-from outsample.placers.growth import grown
 from outsample.placers.local import LocalPlacer
 from outsample.placers.map_model import MapModel
 from outsample.points import in_metric
@@ -92,7 +91,7 @@ def batch_model(stream):
         now.original.search.least_framed,
     )  # fmt: skip
     Y = np.array(now.model.judge.Y)
-    placer = grown(now.original.fitted, now.original.search, index.X, Y, frames, None)
+    placer = now.original.fitted.regrow(now.original.search, index.X, Y, frames)
     model = MapModel(search, placer, now.model.judge._replace(X=index.X, Y=Y), None)
     novelty = now.novelty.__class__(index, now.novelty.training, model, None)
     return model, novelty

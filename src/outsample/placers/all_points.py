@@ -1,4 +1,4 @@
-"""Placers over all training points at once: what they share, and their Cholesky factors."""
+"""All-points models, which use every training point: their common parts and Cholesky factors."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from outsample.records import Weights
 if TYPE_CHECKING:
     from outsample.placers.problem import Part, Problem
 
-# Training sets up to this size are factored as a whole: the memory is its square. Beyond it there
-# are two levels.
+# Training sets up to this size are factored as a whole: the memory is its square. Larger ones use
+# landmarks (`two_levels`).
 MAX_FACTORED_ROWS = 8192
 
-# Distances below this have lost digits, too many for a kernel to be positive definite; they are
-# taken of points times a power of two.
-COARSE = 1e-290
+# Distances below this have lost too many digits for a kernel to be positive definite; they are
+# computed from points times a power of two.
+MIN_EXACT_DISTANCE = 1e-290
 LIFT = 2.0**900
 
 
 class AllPointsPlacer:
-    """A placer that takes all training points at once: one constant, least squares."""
+    """A model of all training points: one constant, least squares."""
 
     n_neighbors: ClassVar[None] = None
     order: ClassVar[int] = 0
@@ -45,21 +45,21 @@ class AllPointsPlacer:
 
     @property
     def first_level(self) -> tuple[str, float, float] | None:
-        """Covariance, length and nugget of `TwoLevels` for many points; None if there is none."""
+        """Covariance, length and nugget of the `TwoLevels` model for many points, if any."""
         return None
 
     def cost_microseconds(self, n: int, D: int) -> float:
-        """One pass over the training points."""
+        """Return the cost of one pass over the training points."""
         return 0.0008 * n * (D + 10)
 
     def family(self) -> ModelFamily:
-        """Return itself."""
+        """Return the family of this model alone."""
         return ModelFamily(all_points=(self,))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
 class FittedAllPoints(OriginalMapMixin):
-    """What is left out comes in closed form, for the sample (s, d) that was given to ``fit``."""
+    """Leave-one-out coordinates (s, d) are in closed form, for the sample given to ``fit``."""
 
     placer: Any
     X: Points
@@ -68,32 +68,32 @@ class FittedAllPoints(OriginalMapMixin):
     left_out: np.ndarray
 
     def leave_out(self, rows: np.ndarray, near: Neighborhoods | None) -> np.ndarray:
-        """Coordinates of the sample that was given to ``fit``."""
+        """Return the coordinates of the sample that was given to ``fit``."""
         return self.left_out
 
     def weights(self, near: Neighborhoods) -> Weights:
-        """Eq. 4.3, for the scores: the placer has no weights of its own."""
+        """Return the weights of Eq. 4.3, for the scores: the model has no weights of its own."""
         return power_weights(near.near, 2.0, self.n_jobs)
 
 
 def distances_in(problem: Problem | Part, unit: float) -> np.ndarray:
-    """Distances (n, n) of all training points in a unit, in an array of the caller's own."""
-    if unit > COARSE or largest_entry(problem.X) > 1 / COARSE / LIFT:
-        apart = problem.distances()
+    """Return distances (n, n) of all training points in a unit, as a new array."""
+    if unit > MIN_EXACT_DISTANCE or largest_entry(problem.X) > 1 / MIN_EXACT_DISTANCE / LIFT:
+        distances = problem.distances()
     else:
-        apart = affinity.distances(problem.X * LIFT, n_jobs=problem.n_jobs)
+        distances = affinity.distances(problem.X * LIFT, n_jobs=problem.n_jobs)
         unit *= LIFT
-    apart /= unit
-    return apart
+    distances /= unit
+    return distances
 
 
 def regular_factor(
     matrix: Callable[[], np.ndarray], ridge: Callable[[float, float], float], steps: Iterable[float]
 ) -> np.ndarray | None:
-    """Lower Cholesky factor (n, n) with the first ridge that suffices; None if none does.
+    """Return the lower Cholesky factor (n, n) with the first ridge that suffices, if any.
 
-    ``ridge(step, corner)`` is added to the diagonal. ``matrix`` makes the matrix anew for each
-    attempt: a failed one leaves it overwritten.
+    ``ridge(step, corner)`` is added to the diagonal. ``matrix`` returns a new matrix for each
+    attempt, because a failed attempt overwrites it.
     """
     for step in steps:
         ridged = matrix()
@@ -106,15 +106,16 @@ def regular_factor(
 
 
 def inverse_diagonal(lower: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Entries (s,) on the diagonal of the inverse of the matrix with this Cholesky factor.
+    """Return diagonal entries (s,) of the inverse of the matrix with this Cholesky factor.
 
-    Sums of squares of columns of the factor's inverse: all of them cost a third of as many solves.
+    They are sums of squares of columns of the factor's inverse; inverting the whole factor costs a
+    third of as many solves.
     """
     if 3 * len(rows) > len(lower):
         half = lapack.dtrtri(lower, lower=1)[0]
         np.multiply(half, half, out=half)
         return np.array([half[row:, row].sum() for row in rows])
-    chosen = np.zeros((len(lower), len(rows)))
-    chosen[rows, np.arange(len(rows))] = 1.0
-    half = solve_triangular(lower, chosen, lower=True, check_finite=False, overwrite_b=True)
+    unit_columns = np.zeros((len(lower), len(rows)))
+    unit_columns[rows, np.arange(len(rows))] = 1.0
+    half = solve_triangular(lower, unit_columns, lower=True, check_finite=False, overwrite_b=True)
     return (half**2).sum(axis=0)

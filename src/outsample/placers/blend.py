@@ -1,4 +1,4 @@
-"""A few placers together: a mean of where they place a point, with shares by leave-one-out."""
+"""Blends: a point is placed at the weighted mean of the positions by several models."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class Blend:
     """Places a point at ``sum_j w_j f_j(x)``, f_j the parts and w_j their shares.
 
-    What `PCAExtension` makes of the last few models of its choice where that pays; its
-    ``weighting_`` is then a blend, and can be given to another one.
+    `PCAExtension` selects a blend where it has a lower priced leave-one-out error than any single
+    model (`stacking`); its ``weighting_`` is then a blend, which can be given to another one.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Blend:
         return " + ".join(f"{share:.3g} x ({part})" for share, part in terms)
 
     def check(self) -> None:
-        """Refuse shares that are none, and parts outside their range."""
+        """Raise ValueError for shares that do not sum to one, and for parts outside their range."""
         fits = len(self.parts) == len(self.shares) > 0
         if not fits or min(self.shares) <= 0 or abs(sum(self.shares) - 1) > 1e-9:
             raise ValueError(
@@ -63,12 +63,12 @@ class Blend:
             part.weighting.check()
 
     def family(self) -> ModelFamily:
-        """Return itself."""
+        """Return the family of this blend alone."""
         return ModelFamily(fixed=self)
 
     @property
     def n_neighbors(self) -> int | None:
-        """Those of the widest part, from which the others take theirs."""
+        """Neighbours of the widest part; the other parts use the nearest of them."""
         return max((part.n_neighbors or 0 for part in self.parts), default=0) or None
 
     @property
@@ -106,7 +106,7 @@ class Blend:
         return sum(part.cost_microseconds(n, D) for part in self.parts)
 
     def fit(self, problem: Problem, sample: np.ndarray) -> FittedBlend:
-        """Fit every part."""
+        """Return the blend with every part fitted."""
         return FittedBlend(self, tuple(part.fit(problem, sample) for part in self.parts))
 
 
@@ -120,31 +120,31 @@ class FittedBlend:
     def place(
         self, Q: Points, near: Neighborhoods | None, weights: Weights | None = None
     ) -> np.ndarray:
-        """Mean (q, d) of the places of the parts."""
+        """Return the mean (q, d) of the positions by the parts."""
         return self.mean([part.place(Q, around) for part, around in self.around_parts(near)])
 
     def leave_out(self, rows: np.ndarray, near: Neighborhoods | None) -> np.ndarray:
-        """Mean (s, d) of the places of training rows by the others."""
+        """Return the mean (s, d) of the positions of training rows by the others."""
         parts = self.around_parts(near)
         return self.mean([part.leave_out(rows, around) for part, around in parts])
 
     def weights(self, near: Neighborhoods) -> Weights:
-        """Weights of all neighbours by the heaviest part, for the scores."""
+        """Return the weights of all neighbours by the heaviest part, for the scores."""
         return self.parts[0].weights(near)
 
     def arrays(self) -> Arrays:
-        """Shares, and the arrays of part j as ``j.name``."""
-        found = {
+        """Return the shares, and the arrays of part j as ``j.name``."""
+        part_arrays = {
             f"{at}.{name}": array
             for at, part in enumerate(self.parts)
             for name, array in part.arrays().items()
         }
-        return {"shares": np.array(self.placer.shares), **found}
+        return {"shares": np.array(self.placer.shares), **part_arrays}
 
     def around_parts(
         self, near: Neighborhoods | None
     ) -> Iterator[tuple[FittedPlacer, Neighborhoods | None]]:
-        """Parts with the neighbourhoods that each of them asks for."""
+        """Yield the parts with the neighbourhoods of their own size."""
         widest = self.placer.n_neighbors
         for part in self.parts:
             k, around = part.placer.n_neighbors, near
@@ -152,12 +152,12 @@ class FittedBlend:
                 around = near.narrowed(k)
             yield part, around
 
-    def mean(self, places: list[np.ndarray]) -> np.ndarray:
+    def mean(self, positions: list[np.ndarray]) -> np.ndarray:
         """Return ``f_1 + sum_j w_j (f_j - f_1)``: exactly f_1 where all parts agree."""
-        first = places[0]
+        first = positions[0]
         mean = first.copy()
-        for share, place in zip(self.placer.shares[1:], places[1:], strict=True):
-            mean += share * place - share * first
+        for share, position in zip(self.placer.shares[1:], positions[1:], strict=True):
+            mean += share * position - share * first
         return mean
 
     def weights_of_parts(self, near: Neighborhoods) -> Iterator[tuple[float, Neighbors, Weights]]:
