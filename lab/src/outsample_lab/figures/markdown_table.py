@@ -1,4 +1,4 @@
-"""Tables as Markdown has them."""
+"""Markdown tables."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ NOT_YET = "Not measured yet.\n"
 
 
 def table(heads: list[str], rows: list[list[str]]) -> str:
-    """Return a heading and rows, a line each."""
+    """Return a Markdown table with one line per row."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
