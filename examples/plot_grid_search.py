@@ -1,7 +1,7 @@
 """Parameter search by cross-validation.
 
-Extensions are scikit-learn estimators. Their `score` is minus the error relative to the size of the
-map, so `GridSearchCV` can search over their parameters.
+`GridSearchCV` can search over the parameters of an extension, which is a scikit-learn estimator.
+Its `score` is minus the error relative to the size of the map.
 """
 
 # %%

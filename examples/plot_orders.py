@@ -1,7 +1,8 @@
 """Order of convergence.
 
 A local polynomial instead of the paper's weighted mean increases the order of convergence by one
-for each degree; correlated errors (kriging) increase it further. The map is the paper's sphere.
+for each degree. Correlated errors (kriging) give the smallest errors. The map is the
+paper's sphere.
 """
 
 # %%

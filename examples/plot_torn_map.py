@@ -1,8 +1,8 @@
 """Absolute loss on maps with discontinuities.
 
 t-SNE and UMAP can map the neighbours of a point to distant parts of the map. The squared loss gives
-their mean, which lies between the parts. The absolute loss gives their geometric median, which lies
-on one of the parts.
+their mean, which lies between the parts. The absolute loss gives their geometric median, which
+mostly lies on one of the parts.
 """
 
 # %%
