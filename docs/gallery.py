@@ -1,7 +1,7 @@
-"""A hook of mkdocs: run every ``examples/plot_*.py`` and make a page of each, with its pictures.
+"""mkdocs hook: run every ``examples/plot_*.py`` and add a page with its figures to the site.
 
-An example is a program. Its docstring has a title, an empty line and an introduction; comments
-after a line ``# %%`` become text, what follows stays code. Pages and pictures go into the site
+The docstring of an example has a title, an empty line and an introduction. Comments after a line
+``# %%`` become text, the lines after them stay code. Pages and figures are written to the site
 only.
 """
 
@@ -16,18 +16,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-FIRST = "plot_digits_tsne"  # The rest by name
+FIRST = "plot_digits_tsne"  # the others follow by name
 
 
 class Run(NamedTuple):
-    """What an example shows: its pictures as PNG, and what it prints."""
+    """Figures of an example as PNG, and its printed output."""
 
     pictures: list[bytes]
     printed: str
 
 
 def run_example(path: Path) -> Run:
-    """Run an example without a window."""
+    """Run an example without a window and return its figures and output."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -37,7 +37,7 @@ def run_example(path: Path) -> Run:
 
     plt.close("all")
     printed = io.StringIO()
-    show, plt.show = plt.show, lambda: None  # else it warns that there is no window
+    show, plt.show = plt.show, lambda: None  # plt.show warns if there is no window
     try:
         with plt.rc_context(SETTINGS), redirect_stdout(printed):
             runpy.run_path(str(path), run_name="__main__")
@@ -55,10 +55,10 @@ def _png(figure: Any) -> bytes:
 
 
 def parts(source: str) -> tuple[str, str, list[tuple[str, str]]]:
-    r"""Return title, introduction and the cells of an example, each a text and its code.
+    r"""Return the title, the introduction and the cells of an example as (text, code) pairs.
 
-    >>> parts('A title.\n\nMore.\n\n# %%\n# Some\n# words.\nx = 1\n')
-    ('A title', 'More.', [('Some\nwords.', 'x = 1')])
+    >>> parts('A title.\n\nMore.\n\n# %%\n# A\n# text.\nx = 1\n')
+    ('A title', 'More.', [('A\ntext.', 'x = 1')])
     """
     head, *cells = re.split(r"(?m)^# %%\n", source)
     title, _, introduction = head.strip().strip('"').strip().partition("\n")
@@ -67,30 +67,30 @@ def parts(source: str) -> tuple[str, str, list[tuple[str, str]]]:
 
 def _cell(cell: str) -> tuple[str, str]:
     lines = cell.splitlines()
-    n_words = next((i for i, line in enumerate(lines) if not line.startswith("#")), len(lines))
-    words = "\n".join(line.removeprefix("#").strip() for line in lines[:n_words])
-    return words, "\n".join(lines[n_words:]).strip()
+    n_text = next((i for i, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    text = "\n".join(line.removeprefix("#").strip() for line in lines[:n_text])
+    return text, "\n".join(lines[n_text:]).strip()
 
 
 def page(name: str, source: str, run: Run) -> str:
     """Return the page of an example as Markdown."""
     title, introduction, cells = parts(source)
     pictures = "\n\n".join(f"![{title}]({name}_{i}.png)" for i in range(len(run.pictures)))
-    body = "\n\n".join(f"{words}\n\n```python\n{code}\n```" for words, code in cells)
-    printed = f"It prints:\n\n```text\n{run.printed.rstrip()}\n```" if run.printed else ""
+    body = "\n\n".join(f"{text}\n\n```python\n{code}\n```" for text, code in cells)
+    printed = f"Output:\n\n```text\n{run.printed.rstrip()}\n```" if run.printed else ""
     origin = f"`examples/{name}.py`, run when this page was built."
     return "\n\n".join([f"# {title}", introduction, pictures, body, printed, origin]) + "\n"
 
 
 def index(titles: dict[str, tuple[str, str]]) -> str:
-    """Return the page with all pictures."""
+    """Return the overview page with a figure of each example."""
     cards = "\n\n".join(
         f"- [![{title}]({name}_0.png)]({name}.md)\n\n    **[{title}]({name}.md)**\n\n"
         f"    {introduction.split('. ')[0].rstrip('.')}."
         for name, (title, introduction) in titles.items()
     )
-    words = "Small programs with their pictures. Each is a file in `examples`, and runs as it is."
-    return f'# Gallery\n\n{words}\n\n<div class="grid cards" markdown>\n\n{cards}\n\n</div>\n'
+    text = "Short example programs with their figures. Each is a file in `examples`."
+    return f'# Gallery\n\n{text}\n\n<div class="grid cards" markdown>\n\n{cards}\n\n</div>\n'
 
 
 def _generated() -> Iterator[tuple[str, str | bytes]]:
@@ -107,7 +107,7 @@ def _generated() -> Iterator[tuple[str, str | bytes]]:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages and pictures to the site; called by mkdocs."""
+    """Add the pages and figures to the site; called by mkdocs."""
     from mkdocs.structure.files import File
 
     for name, content in _generated():

@@ -1,11 +1,11 @@
-"""Error bars that mean what they say.
+"""Coverage of error bars.
 
-The true image of every new point is known here, so one can count how many are within their bars:
-nine of ten in the mean, and not only in the mean but among the isolated points too.
+The true position of every new point is known in this example, so the coverage of the error bars can
+be measured: overall, and by deciles of isolation.
 """
 
 # %%
-# Points dense in the middle and sparse outside, under a smooth map.
+# Normally distributed points under a smooth map.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -22,25 +22,24 @@ X, X_new = rng.normal(size=(300, 2)), rng.normal(size=(2000, 2))
 extension = PCAExtension(weighting="tangent", order=0, loss="squared").fit(X, true_map(X))
 placed = extension.place(X_new)
 error = np.linalg.norm(placed.coordinates - true_map(X_new), axis=1)
-held = error <= placed.error_bar
-print(f"held: {held.mean():.1%}, mean bar {placed.error_bar.mean():.3f}")
-print(f"bound held: {(error <= placed.bound).mean():.1%}, mean bound {placed.bound.mean():.3f}")
+is_covered = error <= placed.error_bar
+print(f"coverage: {is_covered.mean():.1%}, mean bar {placed.error_bar.mean():.3f}")
+print(f"within bound: {(error <= placed.bound).mean():.1%}, mean {placed.bound.mean():.3f}")
 
 # %%
-# Left, some of the new points with their bars: narrow among neighbours, wide where there are few.
-# Right, the share that is held, from the tenth with the nearest neighbours to the most isolated
-# one.
+# Left: 60 new points with their error bars, which are narrow in dense and wide in sparse regions.
+# Right: coverage by deciles, from the points with the nearest neighbours to the most isolated.
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
 left.scatter(*true_map(X).T, s=6, color="#c9ced6", linewidths=0)
 for row in range(60):
-    colour = "#0072B2" if held[row] else "#D55E00"
+    colour = "#0072B2" if is_covered[row] else "#D55E00"
     circle = plt.Circle(placed.coordinates[row], placed.error_bar[row], fill=False, color=colour)
     left.add_patch(circle)
 left.scatter(*true_map(X_new)[:60].T, s=9, color="#1f2933", zorder=3)
-left.set(title="Bars and true images", xticks=[], yticks=[], xlim=(-3.2, 3.2), ylim=(-2.4, 3.6))
+left.set(title="Bars and true positions", xticks=[], yticks=[], xlim=(-3.2, 3.2), ylim=(-2.4, 3.6))
 
-tenths = np.array_split(np.argsort(placed.isolation), 10)
-right.bar(range(1, 11), [100 * held[rows].mean() for rows in tenths], color="#56B4E9")
+deciles = np.array_split(np.argsort(placed.isolation), 10)
+right.bar(range(1, 11), [100 * is_covered[rows].mean() for rows in deciles], color="#56B4E9")
 right.axhline(90, color="#D55E00", linewidth=1.2)
-right.set(title="Held, by isolation", xlabel="tenth", ylabel="per cent", xticks=range(1, 11))
+right.set(title="Coverage by isolation", xlabel="decile", ylabel="per cent", xticks=range(1, 11))
 plt.show()

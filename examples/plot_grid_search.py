@@ -1,11 +1,11 @@
-"""Choosing a parameter by cross-validation.
+"""Parameter search by cross-validation.
 
-An extension is an estimator of scikit-learn with a `score`, minus the error over the size of the
-map, so `GridSearchCV` searches over its parameters as over any other.
+`GridSearchCV` can search over the parameters of an extension, which is a scikit-learn estimator.
+Its `score` is minus the error relative to the size of the map.
 """
 
 # %%
-# A rough map of the digits. Mean or median, and of how many neighbours?
+# A noisy map of the digits: search over the loss and the number of neighbours.
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 from sklearn.manifold import Isomap
@@ -25,21 +25,22 @@ search = GridSearchCV(
 print("best:", search.best_params_, f"error {-search.best_score_:.3f}")
 
 # %%
-# What `fit` does by itself: leave-one-out in place of folds, and about a hundred models in place of
-# fourteen. Judged on the same folds.
+# With default parameters, `fit` selects among more models by leave-one-out error. Its error is
+# measured on the same folds.
 default = -cross_val_score(PCAExtension(), X, Y, cv=folds).mean()
-print(f"all defaults: error {default:.3f}")
+print(f"default parameters: error {default:.3f}")
 
 # %%
-# Few neighbours follow the noise of the map, many blur it. The line is what is chosen by default.
+# Few neighbours reproduce the noise of the map, many blur it. The line is the error of the
+# default parameters.
 figure, axes = plt.subplots(figsize=(7.5, 4.6), layout="constrained")
 errors = -search.cv_results_["mean_test_score"].reshape(2, -1)
 for loss, values, colour in (("squared", errors[0], "#0072B2"), ("absolute", errors[1], "#E69F00")):
     axes.plot(neighbors, values, "o-", color=colour, label=f"{loss} loss")
-axes.axhline(default, color="#D55E00", label="PCAExtension(), all defaults")
-axes.set(xscale="log", xlabel="neighbours", ylabel="error over the size of the map")
+axes.axhline(default, color="#D55E00", label="PCAExtension(), default parameters")
+axes.set(xscale="log", xlabel="neighbours", ylabel="error relative to the size of the map")
 axes.set_xticks(neighbors, [str(n) for n in neighbors])
 axes.minorticks_off()
-axes.set_title("Digits on an Isomap map, three folds")
+axes.set_title("Isomap map of the digits, three folds")
 axes.legend(frameon=False)
 plt.show()

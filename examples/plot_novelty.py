@@ -1,12 +1,11 @@
-"""Does a point belong? Level lines of a p-value.
+"""Contours of the p-value of a novelty detector.
 
-Three groups of points, one dense, one sparse, one a curve. A p-value says how often a normal
-point is at least so strange; its level lines follow each group at its own density, without a
-parameter.
+The training points form a dense group, a sparse group and a curve. The contours of the p-value
+adapt to the density of each group without any parameter.
 """
 
 # %%
-# Normal points: nothing is labelled, nothing tuned.
+# Training points without labels.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -23,8 +22,8 @@ X = np.concatenate([
 detector = NoveltyDetector(alpha=0.01).fit(X)
 
 # %%
-# The p-value of every place of a grid. A tenth of normal points is outside the line of 0.1, a
-# hundredth outside that of 0.01.
+# p-values on a grid. 10 % of normal points are outside the contour of 0.1, and 1 % outside that
+# of 0.01.
 x, y = np.meshgrid(np.linspace(-8, 8, 160), np.linspace(-3, 8, 120))
 p = detector.p_values(np.column_stack([x.ravel(), y.ravel()])).reshape(x.shape)
 
@@ -33,8 +32,8 @@ print("p-values of the four crosses:", detector.p_values(new).round(3))
 print(detector.explain(new[:1])[0])
 
 # %%
-# The two crosses at the same height, 1.6 and 2.1 from the middle of their groups: one is far
-# outside the dense group, the other ordinary for the sparse one.
+# The two crosses at y = 2.6 are 1.6 and 2.1 away from the centres of their groups. The first is
+# far outside the dense group, the second is normal for the sparse group.
 figure, axes = plt.subplots(figsize=(8.5, 5.6), layout="constrained")
 filled = axes.contourf(
     x, y, p, levels=[0, 0.01, 0.05, 0.1, 0.3, 1], cmap="Blues", alpha=0.75, vmin=-0.1, vmax=0.8
@@ -45,5 +44,5 @@ axes.scatter(*new.T, s=90, marker="X", color="#D55E00", edgecolors="white")
 for (at_x, at_y), value in zip(new, detector.p_values(new), strict=True):
     axes.annotate(f"p = {value:.3f}", (at_x, at_y), (8, 6), textcoords="offset points")
 figure.colorbar(filled, label="p-value")
-axes.set(aspect="equal", title="Orange: the line of p = 0.01", xticks=[], yticks=[])
+axes.set(aspect="equal", title="Orange: contour of p = 0.01", xticks=[], yticks=[])
 plt.show()

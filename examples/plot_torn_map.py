@@ -1,13 +1,12 @@
-"""On a torn map a median, not a mean.
+"""Absolute loss on maps with discontinuities.
 
-t-SNE and UMAP tear neighbours apart: of the points around a new one, some have their images here
-and some there. A weighted mean lies between the shreds, where nothing is. The absolute loss takes
-a median, which lies on one of them.
+t-SNE and UMAP can map the neighbours of a point to distant parts of the map. The squared loss gives
+their mean, which lies between the parts. The absolute loss gives their geometric median, which
+mostly lies on one of the parts.
 """
 
 # %%
-# A strip of points, torn along a ragged line: what is left of it stays, what is right of it is
-# moved away.
+# A map with a discontinuity along a wavy line: points to the right of it are moved away.
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -17,33 +16,33 @@ from outsample import PCAExtension
 rng = np.random.default_rng(0)
 
 
-def torn(X):
+def torn_map(X):
     right = X[:, 0] > 0.15 * np.sin(12 * X[:, 1])
     return X + np.column_stack([2.0 * right, 0.8 * right])
 
 
 X, X_new = rng.uniform(-1, 1, (800, 2)), rng.uniform(-1, 1, (400, 2))
 fixed = {"weighting": "distance", "order": 0, "n_neighbors": 10}
-placed = {
-    "squared loss: a mean": PCAExtension(loss="squared", **fixed),
-    "absolute loss: a median": PCAExtension(loss="absolute", **fixed),
-    "chosen by leave-one-out": PCAExtension(),
+models = {
+    "squared loss: mean": PCAExtension(loss="squared", **fixed),
+    "absolute loss: median": PCAExtension(loss="absolute", **fixed),
+    "model selection": PCAExtension(),
 }
-placed = {name: model.fit(X, torn(X)).transform(X_new) for name, model in placed.items()}
-between = {}
-for name, images in placed.items():
-    error = np.linalg.norm(images - torn(X_new), axis=1)
-    between[name] = cdist(images, torn(X)).min(axis=1) > 0.15  # far from every known image
-    lost = between[name].mean()
-    print(f"{name}: median error {np.median(error):.3f}, between the shreds {lost:.1%}")
+placed = {name: model.fit(X, torn_map(X)).transform(X_new) for name, model in models.items()}
+is_between = {}
+for name, coordinates in placed.items():
+    error = np.linalg.norm(coordinates - torn_map(X_new), axis=1)
+    is_between[name] = cdist(coordinates, torn_map(X)).min(axis=1) > 0.15
+    share = is_between[name].mean()
+    print(f"{name}: median error {np.median(error):.3f}, between the parts {share:.1%}")
 
 # %%
-# Grey is the map, coloured are the new points, orange where there is no map at all.
+# Grey: training points. Blue: new points on the map. Orange: new points between its parts.
 figure, panels = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
-for axes, (name, images) in zip(panels, placed.items(), strict=True):
-    off = between[name]
-    axes.scatter(*torn(X).T, s=5, color="#9aa3ad", linewidths=0)
-    axes.scatter(*images[~off].T, s=9, color="#0072B2", linewidths=0)
-    axes.scatter(*images[off].T, s=16, color="#D55E00", linewidths=0)
+for axes, (name, coordinates) in zip(panels, placed.items(), strict=True):
+    off = is_between[name]
+    axes.scatter(*torn_map(X).T, s=5, color="#9aa3ad", linewidths=0)
+    axes.scatter(*coordinates[~off].T, s=9, color="#0072B2", linewidths=0)
+    axes.scatter(*coordinates[off].T, s=16, color="#D55E00", linewidths=0)
     axes.set(title=name, aspect="equal", xticks=[], yticks=[])
 plt.show()

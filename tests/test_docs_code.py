@@ -81,8 +81,9 @@ def test_code_runs(page, maps_made_once, monkeypatch, tmp_path):
 
 
 @pytest.mark.long
-def test_the_ten_lines_of_the_readme_run_as_they_are(capsys):
+def test_the_example_of_the_readme_runs_as_it_is(capsys):
     _, _, code = next(blocks(ROOT / "README.md"))
-    assert len([line for line in code.splitlines() if line and "import" not in line]) <= 10
+    assert len([line for line in code.splitlines() if line and "import" not in line]) <= 8
     exec(code, {})
-    assert "[" in capsys.readouterr().out
+    lines = capsys.readouterr().out.splitlines()  # t-SNE differs between processors, ranks do not
+    assert len(lines) == 3 and lines[-1].endswith("p = 0.0007")

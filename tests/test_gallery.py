@@ -49,8 +49,8 @@ def test_an_example_is_a_page(path):
 
 
 def test_the_index_shows_them_all():
-    told = {path.stem: gallery.parts(path.read_text())[:2] for path in EXAMPLES}
-    index = gallery.index(told)
+    titles = {path.stem: gallery.parts(path.read_text())[:2] for path in EXAMPLES}
+    index = gallery.index(titles)
     assert len(EXAMPLES) >= 5
-    for name, (title, _) in told.items():
+    for name, (title, _) in titles.items():
         assert f"[{title}]({name}.md)" in index

@@ -1,10 +1,10 @@
 """Compare `map_query` with scanpy's ``ingest``: ``python -m outsample_lab.figures.ingest_figures``.
 
-Prints the table of the page on single cells. Needs scanpy (which carries the cells of 10x Genomics
-that are used) and a pynndescent that its ``ingest`` works with, such as 0.5.13.
+Prints the table of docs/single_cell.md. Needs scanpy, which contains the cells of 10x Genomics, and
+a version of pynndescent that works with ``ingest``, such as 0.5.13.
 
-The true place of a query cell is known: UMAP makes one map of all cells, of which the reference's
-part is given to both. Principal components are the reference's own.
+The true positions of the query cells are known: UMAP computes one map of all cells, and both
+methods receive the part of the reference. Principal components are those of the reference.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ N_ALONE = 40
 
 
 def cells() -> Any:
-    """Return 700 labelled blood cells with 765 genes."""
+    """Return 700 blood cells with labels, 765 genes."""
     import scanpy
 
     raw = scanpy.datasets.pbmc68k_reduced()
@@ -29,7 +29,7 @@ def cells() -> Any:
 
 
 def digits() -> Any:
-    """Return 1797 handwritten digits as cells."""
+    """Return 1797 handwritten digits in place of cells."""
     import pandas as pd
     from anndata import AnnData
     from sklearn.datasets import load_digits
@@ -42,7 +42,7 @@ def digits() -> Any:
 
 
 def split(every: Any) -> tuple[Any, Any]:
-    """Return reference and query of one map; the query's true map is ``obsm["truth"]``."""
+    """Return reference and query; ``query.obsm["truth"]`` contains the true positions."""
     import scanpy
 
     order = np.random.default_rng(1).permutation(every.n_obs)
@@ -61,24 +61,24 @@ def split(every: Any) -> tuple[Any, Any]:
 
 
 def figures(placed: Any, truth: Any, size: float) -> tuple[float, float]:
-    """Return the share of correct labels, and the mean error relative to the size of the map."""
+    """Return the share of correct labels and the mean error relative to the size of the map."""
     right = placed.obs["label"].astype(str).to_numpy() == truth.obs["truth"].astype(str).to_numpy()
-    away = np.linalg.norm(np.asarray(placed.obsm["X_umap"]) - truth.obsm["truth"], axis=1)
-    return float(right.mean()), float(away.mean() / size)
+    errors = np.linalg.norm(np.asarray(placed.obsm["X_umap"]) - truth.obsm["truth"], axis=1)
+    return float(right.mean()), float(errors.mean() / size)
 
 
 def confidences(placed: Any, truth: Any) -> str:
-    """Return the share of correct labels by confidence."""
+    """Return a line with the numbers of correct labels by confidence."""
     right = placed.obs["label"].astype(str).to_numpy() == truth.obs["truth"].astype(str).to_numpy()
-    sure, rows = placed.obs["label_confidence"].to_numpy(), []
-    for least, below in ((0.0, 0.5), (0.5, 0.7), (0.7, 0.9), (0.9, 0.99), (0.99, 1.1)):
-        in_range = (sure >= least) & (sure < below)
-        rows.append(f"{right[in_range].sum()} of {in_range.sum()} from {least} on")
-    return "right by confidence: " + ", ".join(rows)
+    confidence, counts = placed.obs["label_confidence"].to_numpy(), []
+    for low, high in ((0.0, 0.5), (0.5, 0.7), (0.7, 0.9), (0.9, 0.99), (0.99, 1.1)):
+        in_bin = (confidence >= low) & (confidence < high)
+        counts.append(f"{right[in_bin].sum()} of {in_bin.sum()} from {low}")
+    return "correct by confidence: " + ", ".join(counts)
 
 
-def ways(reference: Any) -> dict[str, Any]:
-    """Return both methods of placing a query; each writes to a copy."""
+def methods(reference: Any) -> dict[str, Any]:
+    """Return both methods of placing a query; each writes into a copy."""
     import scanpy
 
     from outsample.anndata import fit_reference, map_query
@@ -97,30 +97,30 @@ def ways(reference: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print one row per data set and method: in a batch, and cell by cell."""
+    """Print a row for each set and method: in a batch, and the first cells one by one."""
     import anndata
 
     warnings.filterwarnings("ignore")
     print("| set | | labels, batch | labels, singly | map error, batch | map error, singly |")
     print("|---|---|---|---|---|---|")
-    lines = []
+    summaries = []
     for name, make in {"blood cells": cells, "digits": digits}.items():
         reference, query = split(make())
         Y = reference.obsm["X_umap"]
         size = float(np.sqrt(((Y - Y.mean(axis=0)) ** 2).sum(axis=1).mean()))
-        for way, place in ways(reference).items():
+        for method, place in methods(reference).items():
             placed = place(query)
-            if way == "outsample":
-                lines.append(f"{name}: {confidences(placed, query)}")
+            if method == "outsample":
+                summaries.append(f"{name}: {confidences(placed, query)}")
             batch = figures(placed, query, size)
-            alone = [place(query[at : at + 1].copy()) for at in range(N_ALONE)]
-            for row in alone:
-                row.obs["label"] = row.obs["label"].astype(str)
+            alone = [place(query[i : i + 1].copy()) for i in range(N_ALONE)]
+            for cell in alone:
+                cell.obs["label"] = cell.obs["label"].astype(str)
             singly = figures(anndata.concat(alone), query[:N_ALONE], size)
             labels, errors = zip(batch, singly, strict=True)
             shown = [*(f"{x:.2f}" for x in labels), *(f"{x:.3f}" for x in errors)]
-            print(f"| {name} | {way} | {' | '.join(shown)} |", flush=True)
-    print("", *lines, sep="\n")
+            print(f"| {name} | {method} | {' | '.join(shown)} |", flush=True)
+    print("", *summaries, sep="\n")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,6 @@ NOT_YET = "Not measured yet.\n"
 
 
 def table(heads: list[str], rows: list[list[str]]) -> str:
-    """Return a Markdown table of a heading and rows."""
+    """Return a Markdown table with one line per row."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)

@@ -1,7 +1,7 @@
-"""Check the behaviour of libraries that place new points, for the page on comparison.
+"""Measure the behaviour of libraries that place new points, for docs/comparison.md.
 
-``python -m outsample_lab.figures.peer_manners`` writes ``docs/figures/manners.json``, the source
-of a table that ``make figures`` writes. Needs the extra ``outsample-lab[bench]``.
+``python -m outsample_lab.figures.peer_manners`` writes ``docs/figures/manners.json``, from
+which ``make figures`` writes a table. Needs the extra ``outsample-lab[bench]``.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ PACKAGES = ("outsample", "umap-learn", "openTSNE", "scikit-learn")
 
 
 class Contender(NamedTuple):
-    """How a library places points on a map."""
+    """A library with a map, and a function that places points on it."""
 
     name: str
     place: Callable[[np.ndarray], np.ndarray]
     Y: np.ndarray
     any_map: str
-    tells_junk: Callable[[np.ndarray], float] | None = None
+    alarm_rate: Callable[[np.ndarray], float] | None = None
 
 
 def contenders(X: np.ndarray) -> list[Contender]:
-    """Return each library with its own map, or with a UMAP map."""
+    """Return each library with its own map, or with one by UMAP."""
     from openTSNE import TSNE
     from umap import UMAP
 
     umap = UMAP(random_state=0, n_jobs=1).fit(X)
     tsne = TSNE(random_state=0).fit(X)
-    # Its transform shifts the map in place, so the map is copied before.
+    # openTSNE's transform shifts the map in place, so the map is copied first.
     frozen = np.asarray(tsne, dtype=np.float64).copy()
     knn = KNeighborsRegressor(5, weights="distance").fit(X, umap.embedding_)
     ours = PCAExtension().fit(X, umap.embedding_)
@@ -51,32 +51,32 @@ def contenders(X: np.ndarray) -> list[Contender]:
         shift[0] = np.asarray(tsne).mean(axis=0) - frozen.mean(axis=0)
         return placed - shift[0]
 
-    def alarms(rows: np.ndarray) -> float:
+    def alarm_rate(rows: np.ndarray) -> float:
         return float((detector.p_values(rows) <= 0.01).mean())
 
     return [
-        Contender("outsample", ours.transform, umap.embedding_, "yes", alarms),
+        Contender("outsample", ours.transform, umap.embedding_, "yes", alarm_rate),
         Contender("umap-learn", umap.transform, umap.embedding_, "no"),
-        Contender("openTSNE", place_tsne, frozen, "with affinities made anew"),
+        Contender("openTSNE", place_tsne, frozen, "with recomputed affinities"),
         Contender("5-NN (scikit-learn)", knn.predict, umap.embedding_, "yes"),
     ]
 
 
 def manners(each: Contender, X: np.ndarray, new: np.ndarray, junk: np.ndarray) -> dict[str, Any]:
-    """Return the row of one contender."""
+    """Return the table row of a contender."""
     size = np.sqrt(((each.Y - each.Y.mean(axis=0)) ** 2).sum(axis=1).mean())
     batch = each.place(new)
     alone = np.concatenate([each.place(row[None]) for row in new[:20]])
-    training_places = each.place(X[:200])
+    training = each.place(X[:200])
     search = NearestNeighbors().fit(each.Y)
     usual = np.quantile(search.kneighbors(n_neighbors=1)[0], 0.9)
     hidden = search.kneighbors(each.place(junk), n_neighbors=1)[0] <= usual
     return {
         "name": each.name,
         "alone": float(np.linalg.norm(batch[:20] - alone, axis=1).max() / size),
-        "known": float(np.linalg.norm(training_places - each.Y[:200], axis=1).mean() / size),
+        "known": float(np.linalg.norm(training - each.Y[:200], axis=1).mean() / size),
         "hidden": float(hidden.mean()),
-        "told": None if each.tells_junk is None else each.tells_junk(junk),
+        "detected": None if each.alarm_rate is None else each.alarm_rate(junk),
         "any_map": each.any_map,
     }
 

@@ -6,29 +6,11 @@ from typing import Any
 
 from outsample_lab.figures.markdown_table import NOT_YET, table
 
-HEADLINES = {  # Lines of the short table of speed: beginning of the work, words
-    "exact, D = 14: distance, over": "time over the bare k-d tree search, D = 14",
-    "exact, D = 50: distance, over": "time over the bare brute-force search, D = 50",
-    "exact, D = 14: order 1, over": "the same with local planes (`order=1`), D = 14",
-    "exact, D = 14: distance, against": "time against `KNeighborsRegressor`, D = 14",
-    "approximate, D = 14: against": "the same, approximate search",
-    "correlated, 50 neighbours, D = 14, against RBFInterpolator":
-        "time of `correlated` against `RBFInterpolator`, D = 14",
-    "all defaults, n = 10,000, 1,000 rows, against UMAP":
-        "`PCAExtension().transform` against `UMAP.transform`",
-    "all defaults, n = 10,000, 1,000 rows, against openTSNE":
-        "`PCAExtension().transform` against openTSNE's",
-    "all defaults, n = 10,000: fit": "`PCAExtension().fit` against fitting UMAP",
-    "one row, median: against": "one row against `KNeighborsRegressor`",
-    "10,000,000 rows": "memory to place 10⁷ rows of a memory map",
-    "Dask": "two processes by Dask against one thread",
-}  # fmt: skip
-
 
 def speed_kept(results: dict[str, Any]) -> dict[str, Any]:
-    """Return the part of the results that the documentation needs."""
+    """Return the part of the results that the pages show."""
     if results["quick"]:
-        raise ValueError("a short run of bench speed: its sizes are not those of the tables")
+        raise ValueError("results of bench speed --quick: the tables need a full run")
     keys = ("work", "asked", "found", "low", "high", "unit", "at_least", "met", "skipped")
     targets = [{key: target[key] for key in keys}
                for part in results["parts"] for target in part["targets"]]  # fmt: skip
@@ -37,31 +19,21 @@ def speed_kept(results: dict[str, Any]) -> dict[str, Any]:
     return about | {"targets": targets, "curves": curves}
 
 
-def speed(figures: dict[str, Any]) -> str:
-    """Return the most important results of the speed benchmark."""
-    rows = []
-    for start, words in HEADLINES.items():
-        target = next((each for each in figures["targets"] if each["work"].startswith(start)), None)
-        if target is not None and not target["skipped"]:
-            rows.append([words, _reached(target), _asked(target)])
-    return table(["", "found", "asked"], rows) if rows else NOT_YET
-
-
 def speed_targets(figures: dict[str, Any]) -> str:
-    """Return every target with its measured value."""
-    rows = [[each["work"], _asked(each), _reached(each), _quartiles(each)]
+    """Return a table of all targets with the measured figures."""
+    rows = [[each["work"], _measured(each), _quartiles(each), _target(each)]
             for each in figures["targets"]]  # fmt: skip
-    return table(["work", "asked", "found", "quartiles"], rows) if rows else NOT_YET
+    return table(["", "measured", "quartiles", "target"], rows) if rows else NOT_YET
 
 
 def speed_sizes(figures: dict[str, Any]) -> str:
-    """Return the time per row against the number of training points."""
-    return _curves(figures, "Time of a row in a batch", "microseconds a row", exponent=True)
+    """Return a table of the time per row by number of training points."""
+    return _curves(figures, "Time of a row in a batch", "microseconds per row", exponent=True)
 
 
 def speed_errors(figures: dict[str, Any]) -> str:
-    """Return errors against the number of training points."""
-    return _curves(figures, "Error against training points", "error over the size of the map")
+    """Return a table of errors by number of training points."""
+    return _curves(figures, "Error against training points", "relative error")
 
 
 def _curves(figures: dict[str, Any], chart: str, unit: str, exponent: bool = False) -> str:
@@ -80,16 +52,16 @@ def _curves(figures: dict[str, Any], chart: str, unit: str, exponent: bool = Fal
     return table(heads, rows)
 
 
-def _asked(target: dict[str, Any]) -> str:
+def _target(target: dict[str, Any]) -> str:
     return f"{'≥' if target['at_least'] else '≤'} {target['asked']:g}{_unit(target)}"
 
 
-def _reached(target: dict[str, Any]) -> str:
-    """Return the measured value, bold if it reaches the target."""
+def _measured(target: dict[str, Any]) -> str:
+    """Return the measured figure, bold if it meets the target."""
     if target["skipped"]:
         return f"not measured: {target['skipped']}"
-    measured = f"{target['found']:.3g}{_unit(target)}"
-    return f"**{measured}**" if target["met"] else measured
+    figure = f"{target['found']:.3g}{_unit(target)}"
+    return f"**{figure}**" if target["met"] else figure
 
 
 def _quartiles(target: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ PRECISIONS = ("precision", "loud_precision", "score_precision", "loud_score_prec
 
 
 def stream_kept(results: dict[str, Any]) -> dict[str, Any]:
-    """Return the part of the results that the documentation needs."""
+    """Return the part of the results that the pages show."""
     if results["simulated"]:
         raise ValueError("a run on simulated traffic: the table is of recorded days")
     keys = ("name", "median_rate", "worst_rate", "at_once", "episodes",
@@ -22,13 +22,13 @@ def stream_kept(results: dict[str, Any]) -> dict[str, Any]:
 
 
 def stream_days(figures: dict[str, Any]) -> str:
-    """Return one line per learner: false alarms, attacks detected at once, average precision."""
+    """Return a table with one row per learner: false alarms, detections, average precision."""
     rows = []
     for row in figures["rows"]:
-        detected = f"{round(row['at_once'] * row['episodes'])} of {row['episodes']}"
+        at_once = f"{round(row['at_once'] * row['episodes'])} of {row['episodes']}"
         name = f"**`{OURS}`**" if row["name"] == OURS else row["name"]
         rates = [_percent(row["median_rate"]), _percent(row["worst_rate"])]
-        rows.append([name, *rates, detected, *_precisions([row[key] for key in PRECISIONS])])
+        rows.append([name, *rates, at_once, *_precisions([row[key] for key in PRECISIONS])])
     if rows:
         attacks, loud, daily = figures["chance"].values()
         rows.append(["chance", "", "", "", *_precisions([attacks, loud, attacks, loud, daily])])

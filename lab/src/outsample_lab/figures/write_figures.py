@@ -1,8 +1,8 @@
-"""Write measured results to the documentation, so that no such number is typed by hand.
+"""Write benchmark results into the tables of the documentation.
 
-``make figures RESULTS=outsample-bench/accuracy.json`` keeps the results that the pages show in
-``docs/figures`` and writes every table between ``<!-- figures: NAME -->`` and ``<!-- end -->``, in
-README.md and docs/*.md. Without a file it writes the tables again from the kept results. Results
+``make figures RESULTS=outsample-bench/accuracy.json`` stores the results that the pages show in
+``docs/figures`` and writes every table between ``<!-- figures: NAME -->`` and ``<!-- end -->`` in
+README.md and docs/*.md. Without a file it writes the tables from the stored results. Results
 come from ``outsample bench accuracy``, ``bench novelty``, ``bench speed``, ``bench stream``,
 ``bench service`` and ``reproduce``.
 """
@@ -19,7 +19,6 @@ from typing import Any
 from outsample_lab.figures.markdown_table import table
 from outsample_lab.figures.service_figures import service_kept, service_loads, service_targets
 from outsample_lab.figures.speed_figures import (
-    speed,
     speed_errors,
     speed_kept,
     speed_sizes,
@@ -42,18 +41,21 @@ ALL = {  # Columns of the large table: method, heading
 }  # fmt: skip
 WEIGHTS = {  # Columns of the sphere's table
     "inverse-distance 15-NN": "15-NN", "distance": "distance (Eq. 4.3)",
-    "tangent": "tangent (Eq. 4.5)", "local_tangent": "tangent of each point",
-    "PCAExtension(), all defaults": "all defaults",
+    "tangent": "tangent (Eq. 4.5)", "local_tangent": "local tangent",
+    "PCAExtension(), all defaults": "`PCAExtension()`",
 }  # fmt: skip
-GROUPS = {
-    "outliers": "outlier benchmarks: mean AUC", "digits": "digits, one class new: mean AUC",
-    "mnist": "MNIST, one class new: mean AUC", "fresh": "COIL-20 and NSL-KDD: mean AUC",
-    "junk": "images that are none: mean AUC",
+GROUPS = {  # Columns of the table of detectors
+    "outliers": "20 outlier sets: mean AUC; mean rank",
+    "digits": "digits, one class held out: mean AUC",
+    "mnist": "MNIST, one class held out: mean AUC",
+    "fresh": "COIL-20 and NSL-KDD: mean AUC",
+    "junk": "non-digit images (noise, constant, shuffled): mean AUC",
     "darpa": "DARPA 1998 traffic: AUC, average precision",
 }  # fmt: skip
 
+
 def condensed(results: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the name of a bench, and the part of its results that the documentation needs."""
+    """Return the name of the benchmark and the part of its results that the pages show."""
     if "maps" in results:
         return "accuracy", _accuracy(results)
     if "groups" in results:
@@ -69,7 +71,7 @@ def condensed(results: dict[str, Any]) -> tuple[str, dict[str, Any]]:
                  for row in results["sphere"]["table"]]  # fmt: skip
         return "reproduction", {"versions": results["versions"], "sphere": table}
     benches = "bench accuracy, novelty, speed, stream, service or reproduce"
-    raise ValueError(f"these are no results of {benches}")
+    raise ValueError(f"not results of {benches}")
 
 
 def _accuracy(results: dict[str, Any]) -> dict[str, Any]:
@@ -103,7 +105,7 @@ def _novelty(results: dict[str, Any]) -> dict[str, Any]:
 
 
 def best_others(figures: dict[str, Any]) -> str:
-    """Return our error and that of the best other library on every map."""
+    """Return a table of our error and the lowest error of other libraries on each map."""
     rows = []
     for each in _relative(figures):
         peers = {name: error for name, error in each["errors"].items()
@@ -115,7 +117,7 @@ def best_others(figures: dict[str, Any]) -> str:
 
 
 def all_methods(figures: dict[str, Any]) -> str:
-    """Return the errors of all methods on all maps."""
+    """Return a table of the errors of all methods on all maps."""
     rows = []
     for each in _relative(figures):
         errors = dict(each["errors"])
@@ -127,54 +129,36 @@ def all_methods(figures: dict[str, Any]) -> str:
 
 
 def kernel_methods(figures: dict[str, Any]) -> str:
-    """Return the errors of the kernel methods."""
+    """Return a table of the errors of the kernel methods."""
     rows = [[each["title"], *_bold_least([each["errors"].get(name) for name in (OURS, *KERNELS)])]
             for each in _relative(figures) if each["errors"].get("MSE") is not None]  # fmt: skip
     return table(["map", "`PCAExtension()`", *KERNELS], rows)
 
 
 def coverage(figures: dict[str, Any]) -> str:
-    """Return the coverage of the error bars."""
+    """Return a table of the coverage of the error bars."""
     rows = []
     for each in figures["maps"]:
         worst = " / ".join(f"{100 * each['worst'][key]:.0f}" for key in each["worst"])
         rows.append([each["title"], f"{100 * each['coverage']:.1f}", worst])
-    return table(["map", "held, %", "worst tenth by isolation / density / bar, %"], rows)
+    heads = ["map", "coverage, %", "lowest decile by isolation / density / bar width, %"]
+    return table(heads, rows)
 
 
 def sphere(figures: dict[str, Any]) -> str:
     """Return the table of the sphere, with the paper's numbers below ours."""
     rows = []
     for n in sorted({row["n_points"] for row in figures["sphere"]}):
-        row_by_method = {row["method"]: row for row in figures["sphere"] if row["n_points"] == n}
-        ours = [_scientific(row_by_method[name]["error"]) for name in WEIGHTS]
-        paper = [row_by_method[name]["paper"] for name in WEIGHTS]
+        by_method = {row["method"]: row for row in figures["sphere"] if row["n_points"] == n}
+        ours = [_scientific(by_method[name]["error"]) for name in WEIGHTS]
+        paper = [by_method[name]["paper"] for name in WEIGHTS]
         rows.append([f"{n} points", *ours[:-1], f"**{ours[-1]}**"])
         rows.append(["*the paper*", *(f"*{_scientific(x)}*" if x else "" for x in paper)])
     return table(["", *WEIGHTS.values()], rows)
 
 
-def belonging(figures: dict[str, Any]) -> str:
-    """Return the results of our detector and of the best other one, by group."""
-    rows = []
-    for name, title in GROUPS.items():
-        if name not in figures["groups"]:
-            continue
-        group = figures["groups"][name]
-        ours = next(row for row in group["standings"] if row["family"] == "ours")
-        peer = max((row for row in group["standings"] if row["family"] != "ours"),
-                   key=lambda row: row["auc"])  # fmt: skip
-        both = name == "darpa"
-        areas = _bold_most([ours["auc"], peer["auc"]])
-        precisions = _bold_most([ours["precision"], peer["precision"]])
-        cells = [f"{a}, {p}" if both else a for a, p in zip(areas, precisions, strict=True)]
-        where = title if both else f"{title} of {group['n_sets']} sets"
-        rows.append([where, cells[0], f"{cells[1]} {peer['name']}"])
-    return table(["", "`NoveltyDetector`", "best other"], rows)
-
-
 def detectors(figures: dict[str, Any]) -> str:
-    """Return the detectors that ran on every set: mean AUC, mean rank on the outlier sets."""
+    """Return a table of the detectors that ran on every set."""
     groups = [name for name in GROUPS if name in figures["groups"]]
     areas: dict[str, dict[str, str]] = {}
     for name in groups:
@@ -183,25 +167,21 @@ def detectors(figures: dict[str, Any]) -> str:
         for row, auc in zip(standings, shown, strict=True):
             extra = {"outliers": f"; {row['rank']:.1f}", "darpa": f", {row['precision']:.3f}"}
             areas.setdefault(row["name"], {})[name] = auc + extra.get(name, "")
-    heads = {"outliers": "20 outlier sets: AUC; mean rank", "digits": "digits, one class new",
-             "mnist": "MNIST, one class new", "fresh": "COIL-20 and NSL-KDD",
-             "junk": "images that are none",
-             "darpa": "DARPA traffic: AUC, precision"}  # fmt: skip
-    rows = [[f"`{name}`" if name.endswith("()") else name, *(values.get(g, "") for g in groups)]
-            for name, values in areas.items() if len(values) == len(groups)]  # fmt: skip
-    return table(["", *(heads[name] for name in groups)], rows)
+    rows = [[f"`{name}`" if name.endswith("()") else name, *(cells[group] for group in groups)]
+            for name, cells in areas.items() if len(cells) == len(groups)]  # fmt: skip
+    return table(["", *(GROUPS[name] for name in groups)], rows)
 
 
 def manners(figures: dict[str, Any]) -> str:
-    """Return how the libraries treat single rows, training rows and junk."""
-    heads = ["", "alone and in a batch", "known rows", "junk among known images",
-             "junk told", "map from elsewhere"]  # fmt: skip
+    """Return a table of how the libraries treat single rows, training rows and noise."""
+    heads = ["", "single row vs. batch", "training rows", "noise near training points",
+             "noise detected", "any map"]  # fmt: skip
     rows = [
         [
             row["name"],
             *("0" if row[key] == 0 else f"{row[key]:.2g}" for key in ("alone", "known")),
             f"{100 * row['hidden']:.0f} %",
-            "no" if row["told"] is None else f"{100 * row['told']:.0f} %",
+            "no" if row["detected"] is None else f"{100 * row['detected']:.0f} %",
             row["any_map"],
         ]
         for row in figures["rows"]
@@ -215,10 +195,8 @@ TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "kernel_methods": ("accuracy", kernel_methods),
     "coverage": ("accuracy", coverage),
     "sphere": ("reproduction", sphere),
-    "belonging": ("novelty", belonging),
     "detectors": ("novelty", detectors),
     "manners": ("manners", manners),
-    "speed": ("speed", speed),
     "speed_targets": ("speed", speed_targets),
     "speed_sizes": ("speed", speed_sizes),
     "speed_errors": ("speed", speed_errors),
@@ -229,7 +207,7 @@ TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
 
 
 def written(text: str) -> str:
-    """Return a page with its tables updated from the saved results."""
+    """Return a page with its tables generated from the stored results."""
 
     def region(match: re.Match[str]) -> str:
         bench, made = TABLES[match[2]]
@@ -239,7 +217,7 @@ def written(text: str) -> str:
 
 
 def _relative(figures: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the maps with errors relative to the size of the map: all but the sphere."""
+    """Return the maps with relative errors: all but the sphere."""
     return [each for each in figures["maps"] if each["kind"] != "sphere"]
 
 
@@ -262,14 +240,14 @@ def _bold_most(values: Iterable[float | None]) -> list[str]:
 def _bold(
     values: list[float | None], best: Callable[..., float], shown: Callable[[float], str]
 ) -> list[str]:
-    """Return the numbers as text; the best is bold, None is empty."""
+    """Return the numbers as text: bold if equal to the best as printed, empty for None."""
     texts = ["" if value is None else shown(value) for value in values]
     top = shown(best(value for value in values if value is not None))
     return [f"**{text}**" if text == top else text for text in texts]
 
 
 def main(results: list[str]) -> None:
-    """Save the results, then write all tables."""
+    """Store these results, then write all tables."""
     for path in results:
         name, figures = condensed(json.loads(Path(path).read_text()))
         text = json.dumps(figures, indent=1, ensure_ascii=False)
