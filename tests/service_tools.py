@@ -168,6 +168,14 @@ class Process:
             assert self.process.poll() is None and time.monotonic() < end, self.lines
             time.sleep(0.02)
 
+    def line_with(self, name, seconds=30):
+        """The first line of the log that has a field; lines arrive a moment late."""
+        end = time.monotonic() + seconds
+        while not (found := [line for line in self.lines if name in line]):
+            assert time.monotonic() < end, self.lines
+            time.sleep(0.02)
+        return found[0]
+
     def place(self, X, **headers):
         return self.client.post("/place", json={"rows": X.tolist()}, headers=headers)
 
