@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import functools
 import json
 import os
@@ -142,6 +143,7 @@ class Process:
             [*COMMAND, str(model), "--port", "0", *map(str, options)],
             stderr=subprocess.PIPE, env=environment,
         )  # fmt: skip
+        atexit.register(self.process.kill)  # whatever becomes of the test
         for line in self.process.stderr:
             if not line.startswith(b"{"):
                 self.lines.append({"text": line.decode()})
