@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import functools
 import json
 import os
@@ -142,6 +143,7 @@ class Process:
             [*COMMAND, str(model), "--port", "0", *map(str, options)],
             stderr=subprocess.PIPE, env=environment,
         )  # fmt: skip
+        atexit.register(self.process.kill)  # whatever becomes of the test
         for line in self.process.stderr:
             if not line.startswith(b"{"):
                 self.lines.append({"text": line.decode()})
@@ -167,6 +169,14 @@ class Process:
         while self.client.get("/ready").status_code != 200:
             assert self.process.poll() is None and time.monotonic() < end, self.lines
             time.sleep(0.02)
+
+    def line_with(self, name, seconds=30):
+        """The first line of the log that has a field; lines arrive a moment late."""
+        end = time.monotonic() + seconds
+        while not (found := [line for line in self.lines if name in line]):
+            assert time.monotonic() < end, self.lines
+            time.sleep(0.02)
+        return found[0]
 
     def place(self, X, **headers):
         return self.client.post("/place", json={"rows": X.tolist()}, headers=headers)

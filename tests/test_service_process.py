@@ -265,7 +265,7 @@ def test_it_listens_at_once_and_reports_the_progress_of_its_start(tmp_path):
     first.end()
     assert first.lines[-1].get("level") is None, first.lines[-1]
     again = Process(model)
-    assert next(x for x in again.lines if "n_seen" in x)["replayed_calls"] == 0  # of a snapshot
+    assert again.line_with("n_seen")["replayed_calls"] == 0  # the snapshot has them
     assert again.place(rows(20, 9)).json()["p_value"] == expected
     again.end(signal.SIGKILL)
     from outsample.files.learned_rows import LearnedRows
