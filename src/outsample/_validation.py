@@ -5,9 +5,7 @@ Points to place are made dense or sparse as `fit` saw them: no kernel meets a mi
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -22,6 +20,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from outsample._bad_entries import is_real_array, located_errors
 from outsample.points import Points, float64_rows, largest_entry, map_size
 
 # Beyond this, differences and distances could leave the range of a double.
@@ -107,7 +106,7 @@ def check_rows(estimator: BaseEstimator, X: Any) -> tuple[Points, np.dtype]:
     """
     if _is_plain(estimator, X):
         return X, X.dtype
-    as_it_is = _is_real(X) and not estimator.training_.is_sparse
+    as_it_is = is_real_array(X) and not estimator.training_.is_sparse
     checked = _validated(estimator, X=X, reset=False, dtype=None if as_it_is else FLOATS)
     _check_size("X", checked)
     return checked, checked.dtype if checked.dtype in FLOATS else np.dtype(np.float64)
@@ -143,7 +142,7 @@ def is_map(y: Any) -> bool:
 
 def check_images(Y: Any, shape: tuple[int, int]) -> np.ndarray:
     """Check images (q, d) that placed points of that shape are compared with: float64."""
-    with _told_where({"y": Y}):
+    with located_errors({"y": Y}):
         Y = check_array(_dense(Y), dtype=np.float64, ensure_2d=False, input_name="y")
     check_consistent_length(Y, np.empty(shape))
     Y = Y.reshape(len(Y), -1)
@@ -234,7 +233,7 @@ def _validated(estimator: BaseEstimator, **arguments: Any) -> Any:
 
     Queries are converted to the container that was fitted.
     """
-    with _told_where({name: arguments[name] for name in ("X", "y") if name in arguments}):
+    with located_errors({name: arguments[name] for name in ("X", "y") if name in arguments}):
         with np.errstate(invalid="ignore"):  # of sums by which scikit-learn looks for NaN
             given = {"dtype": FLOATS, **arguments}
             checked = validate_data(estimator, accept_sparse="csr", **given)
@@ -255,11 +254,6 @@ def _same_kind(value: Any, choice: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def _is_real(X: Any) -> bool:
-    """Tell an array of real numbers, which scikit-learn would copy to make them float64."""
-    return isinstance(X, np.ndarray) and X.dtype.kind in "biuf"
-
-
 def _dense(Y: Any) -> Any:
     return Y.toarray() if sparse.issparse(Y) else Y
 
@@ -271,58 +265,3 @@ def _check_size(name: str, array: Points) -> None:
             f"Input {name} has an entry of size {largest:.3g}, but at most {LARGEST_VALUE:.0e} "
             "can be handled; scale it down."
         )
-
-
-@contextmanager
-def _told_where(arrays: dict[str, Any]) -> Iterator[None]:
-    """Refuse masked entries, and add to scikit-learn's message where the first bad entry is."""
-    for name, array in arrays.items():
-        if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
-            raise ValueError(
-                f"Input {name} is a masked array (numpy.ma), {np.ma.count_masked(array)} entries "
-                "of which are masked; fill them, or leave their rows out."
-            )
-    try:
-        yield
-    except ValueError as error:
-        named = re.match(r"Input (\w+) contains (NaN|infinity)", str(error))
-        if named is None or named[1] not in arrays:
-            raise
-        raise ValueError(f"{error}\n{_first_bad(named[1], arrays[named[1]])}") from None
-    except TypeError:  # an object array with pandas.NA
-        for name, array in arrays.items():
-            if not sparse.issparse(array) and any(map(_is_na, np.ravel(_objects(array)))):
-                told = f"Input {name} contains NaN.\n{_first_bad(name, array)}"
-                raise ValueError(told) from None
-        raise
-
-
-def _first_bad(name: str, array: Any) -> str:
-    """Say where the first entry is that is no finite number, and how many there are."""
-    if sparse.issparse(array):
-        array = array.tocoo()
-        wrong = ~np.isfinite(array.data)
-        bad = np.column_stack([array.row[wrong], array.col[wrong]])
-        bad = bad[np.lexsort(bad.T[::-1])]
-    elif _is_real(array):  # it may be a memory map: no copy
-        starts = range(0, len(array), 4096)
-        parts = [np.argwhere(~np.isfinite(array[start : start + 4096])) for start in starts]
-        for start, part in zip(starts, parts, strict=True):
-            part[:, 0] += start
-        bad = np.concatenate(parts)
-    else:
-        values = _objects(array)
-        finite = [not _is_na(value) and np.isfinite(float(value)) for value in values.ravel()]
-        bad = np.argwhere(~np.reshape(finite, values.shape))
-    at = ", column ".join(str(int(place)) for place in bad[0])
-    more = f" ({len(bad)} such entries)" if len(bad) > 1 else ""
-    return f"First bad entry of {name}: row {at}{more}."
-
-
-def _objects(array: Any) -> np.ndarray:
-    return np.asarray(array, dtype=object)
-
-
-def _is_na(value: Any) -> bool:
-    """Tell None and pandas' marks for a missing value, which are no floats."""
-    return value is None or type(value).__name__ in ("NAType", "NaTType")

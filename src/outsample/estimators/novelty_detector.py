@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
-from sklearn.utils import Tags, get_tags
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from outsample._blocks import lazy_on_dask
@@ -26,15 +25,14 @@ from outsample._validation import (
     random_seed,
 )
 from outsample.estimators.fitting import fit_in_one_step
+from outsample.estimators.inner_extension import InnerExtensionMixin
 from outsample.estimators.novelty_model import NoveltyModel
 from outsample.estimators.outlier_scores import OutlierScores
-from outsample.estimators.pca_extension import PCAExtension
 from outsample.estimators.surroundings import Known, Surroundings
 from outsample.neighbors.distinct import Distinct, distinct_points
 from outsample.neighbors.index import CHOICES, NeighborIndex
-from outsample.placers.map_model import MapModel
 from outsample.points import Points, in_chords, in_metric
-from outsample.records import Counts, JudgedPlacement, Reals
+from outsample.records import JudgedPlacement, Reals
 from outsample.trust import conformal
 from outsample.trust.abnormality import training_scores
 from outsample.trust.explanation import Explanation
@@ -43,7 +41,7 @@ from outsample.trust.explanation import Explanation
 NEVER = 1e5
 
 
-class NoveltyDetector(Surroundings, OutlierScores):
+class NoveltyDetector(InnerExtensionMixin, Surroundings, OutlierScores):
     r"""Tell whether new points are like the training points, and with what confidence.
 
     Two lengths are measured around a point, its distance from the nearest training points and its
@@ -199,38 +197,6 @@ class NoveltyDetector(Surroundings, OutlierScores):
             self.scores_ = np.sort(self.model_.abnormality(self._in_metric(points[rest])))
         self.offset_ = -min(conformal.threshold(self.scores_, self.alpha), NEVER)
 
-    def fit_predict(self, X: Any, y: Any = None) -> Counts:
-        """Learn what is normal, and tell which training rows are abnormal (-1) among the others.
-
-        Every row is compared with the scores of the other rows, by which it was left out, so that
-        about a share ``alpha`` of the rows is abnormal. ``fit(X).predict(X)`` would take X for new
-        points, each of which coincides with a training point.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, D)
-            Points.
-        y : array-like of shape (n, d), default=None
-            Their images under a map, as in ``fit``.
-
-        Returns
-        -------
-        ndarray of int of shape (n,)
-        """
-        self.fit(X, y)
-        rows, m = self.training_rows_, len(self.scores_)
-        scores = self.model_.training.scores_of_rows(self.distinct_.groups)
-        p = np.empty(self.training_.n_rows)
-        p[rows] = conformal.p_values(scores, self.scores_)
-        calibrating = np.setdiff1d(np.arange(len(p)), rows)
-        if len(calibrating):
-            scores = self.abnormality(check_rows(self, X)[0][calibrating])
-        else:
-            calibrating = rows
-        # A row's own score is one of the m: it is not counted twice.
-        p[calibrating] = (conformal.p_values(scores, self.scores_) * (m + 1) - 1) / m
-        return np.where(p <= self.alpha, -1, 1)
-
     @lazy_on_dask
     def abnormality(self, X: Any) -> Reals:
         """How strange points are: the higher, the stranger.
@@ -316,27 +282,6 @@ class NoveltyDetector(Surroundings, OutlierScores):
     def metric_(self) -> str:
         """Metric of the distances."""
         return self.training_.metric
-
-    @property
-    def _core(self) -> Any:
-        """The fitted extension itself, without what may be around it."""
-        return getattr(self.extension_, "extension_", self.extension_)
-
-    @property
-    def _map(self) -> MapModel | None:
-        """What the extension has learnt, if it knows its neighbourhoods."""
-        return getattr(self._core, "model_", None)
-
-    def _makes_its_map(self) -> bool:
-        """Whether the extension needs no images, because it embeds the points itself."""
-        return self.extension is not None and not get_tags(self.extension).target_tags.required
-
-    def _fit_extension(self, X: Points, Y: np.ndarray | None) -> None:
-        self.extension_ = None
-        if self._makes_its_map():
-            self.extension_ = clone(self.extension).fit(X)
-        elif Y is not None:
-            self.extension_ = clone(self.extension or PCAExtension(n_jobs=self.n_jobs)).fit(X, Y)
 
     def _check_parameters(self) -> None:
         parts = "place", "embedding"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
 
 from outsample._blocks import lazy_on_dask
-from outsample._validation import check_number
+from outsample._validation import check_number, check_rows
 from outsample.records import Counts, Reals
 from outsample.trust import conformal
 
@@ -24,6 +24,38 @@ class OutlierScores(OutlierMixin, BaseEstimator):
     @abstractmethod
     def abnormality(self, X: Any) -> Reals:
         """How strange points are: the higher, the stranger."""
+
+    def fit_predict(self, X: Any, y: Any = None) -> Counts:
+        """Fit, and return -1 for training rows that are abnormal among the others, else 1.
+
+        Each row is scored by the other rows, so that about a share ``alpha`` of the rows is
+        abnormal. ``fit(X).predict(X)`` takes X for new points, each of which coincides with a
+        training point.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, D)
+            Points.
+        y : array-like of shape (n, d), default=None
+            Their images under a map, as in ``fit``.
+
+        Returns
+        -------
+        ndarray of int of shape (n,)
+        """
+        self.fit(X, y)
+        rows, m = self.training_rows_, len(self.scores_)
+        scores = self.model_.training.scores_of_rows(self.distinct_.groups)
+        p = np.empty(self.training_.n_rows)
+        p[rows] = conformal.p_values(scores, self.scores_)
+        calibrating = np.setdiff1d(np.arange(len(p)), rows)
+        if len(calibrating):
+            scores = self.abnormality(check_rows(self, X)[0][calibrating])
+        else:
+            calibrating = rows
+        # A row's own score is one of the m: it is not counted twice.
+        p[calibrating] = (conformal.p_values(scores, self.scores_) * (m + 1) - 1) / m
+        return np.where(p <= self.alpha, -1, 1)
 
     @lazy_on_dask
     def p_values(self, X: Any) -> Reals:

@@ -41,16 +41,15 @@ class StreamingExtension(BaseEstimator):
         Fitted; a detector with a map, ``fit(X, Y)``. Without a detector there are no p-values:
         every arrival becomes a neighbour.
     window : int, default=10000
-        How many learned points are kept at most, and how many arrivals the calibration looks back
-        on; at least 20. When there are more learned points, the eighth of the window that was not
-        seen for longest leaves.
+        Maximum number of learned points, and the number of arrivals that the calibration covers;
+        at least 20. When there are more learned points, the eighth of the window that was not
+        seen for the longest time is removed.
     guard : float, default=0.1
-        P-value above which an arrival may become a neighbour. Of normal arrivals this share stays
-        outside; of strange ones nearly all do.
+        P-value above which an arrival may become a neighbour.
     delay : int, default=None
-        How many others arrive before an accepted arrival counts as a neighbour, at most half of the
-        window: what lasts for less does not vouch for itself. None is a tenth of the window, and 0
-        without a detector.
+        Number of further arrivals before an accepted arrival becomes a neighbour, at most half of
+        the window, so that a short event is not its own evidence. None is a tenth of the window,
+        and 0 without a detector.
 
     Attributes
     ----------
@@ -70,31 +69,25 @@ class StreamingExtension(BaseEstimator):
     Notes
     -----
     Learning goes in steps of a hundredth of the window (at least one arrival), counted from the
-    first arrival: arrivals of a step are placed and judged by what was known before it, and
-    ``place`` answers by the last full step. So the state depends on the arrivals and their order
-    alone: any cut of the same arrivals into calls of ``learn`` gives the same state and the same
-    answers, bit for bit. A calibration score is what the point got when it arrived. The original
-    scores leave evenly while the first ``window`` arrivals come in, whatever they are: so an
-    arrival is compared with scores that it is exchangeable with as long as nothing changes, and
-    with the latest ones when something does.
-    Of up to 120 strange arrivals in a row only the first counts, so that an hour of one kind of
-    fault does not make the next such hour look usual. For the same reason neighbours wait: those
-    that arrived with a point are of the same event, no evidence that it is usual, as neighbours in
-    time are none of a dimension (Theiler).
+    first arrival. Arrivals of a step are placed and scored by the state before the step, and
+    ``place`` uses the last full step. So the state depends on the arrivals and their order alone:
+    any division of the same arrivals into calls of ``learn`` gives bit-identical results.
 
-    Arrivals that coincide with a known point refresh the calibration and are no new neighbours.
-    Learned points count in places by local placers, in scores and isolation. Placers over all
-    points (Gaussian processes, diffusion, the loss of t-SNE) keep placing by the original map, and
-    so do error bars and bounds: a learned image is a placement, no evidence of the map.
+    A calibration score is the score of a point at its arrival. The original scores are replaced
+    evenly while the first ``window`` arrivals come in. As long as the distribution does not
+    change, an arrival is therefore exchangeable with the calibration scores. Of up to 120 unusual
+    arrivals in a row only the first counts, so that a long fault does not become usual. Neighbours
+    wait for the same reason: arrivals of the same event are not independent evidence (Theiler).
 
-    Threads may call ``place`` while one learns: they see the state before or after it, never a
-    part. Nothing depends on a clock. Parameters cannot be changed once a stream has started, and
-    its extension must not be fitted again: both raise ``ValueError``. Models are wrapped here that
-    are fitted already, so that there is no ``fit``; ``clone`` gives a stream around an extension
-    that is not.
+    Arrivals that coincide with a training or learned point refresh the calibration only. Learned
+    points are used by local placers, scores and isolation. All-points models, error bars and
+    bounds use the original map only: the coordinates of a learned point are a placement, not
+    evidence about the map.
 
-    Arrivals of many days are best sorted by ``abnormality``, which is in the units of the original
-    points for ever; a p-value says how rare such a score was lately.
+    Threads may call ``place`` while another thread learns: they see the state before or after the
+    call. Parameters cannot be changed once a stream has started, and
+    its extension must not be fitted again: both raise ``ValueError``. There is no ``fit``, because
+    the extension is already fitted; ``clone`` returns a stream around an unfitted extension.
 
     References
     ----------

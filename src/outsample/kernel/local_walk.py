@@ -5,17 +5,15 @@ length s of a point is the distance to its k-th neighbour, and
 
 ``g(x, y) = exp(-2 |x - y|^2 / max(s(x), s(y))^2)`` where ``|x - y| <= max(s(x), s(y))``, else 0,
 
-so that the k neighbours of a point always have a positive kernel. (With the product ``s(x) s(y)``
-of Zelnik-Manor and Perona, a point ten times as isolated as its neighbours has ``g = exp(-20)``
-even to the nearest, and eigenvectors are concentrated on outliers again.) If the points lie on a
-curve or a surface of dimension d, the weights
+so that the k neighbours of a point always have a positive kernel. (The product ``s(x) s(y)`` of
+Zelnik-Manor and Perona gives isolated points ``g = exp(-20)`` even to the nearest neighbour.) If
+the points lie on a curve or a surface of dimension d, the weights
 
 ``w = (q / s^d)^-alpha s^-(d/2 + 1)``, ``q(x) = sum_j g(x, x_j)``,
 
 and the holding times ``m = s^2``, which are longer where steps are longer, turn the walk ``p``
-proportional to ``w(y) g(x, y)`` into the diffusion of Coifman and Lafon for alpha:
-``(p - 1) / m`` tends to the Laplace-Beltrami operator for alpha = 1, whatever the density of the
-points. L. Zelnik-Manor, P. Perona, "Self-tuning spectral clustering", NIPS 17 (2004); T. Berry,
+proportional to ``w(y) g(x, y)`` into the diffusion of Coifman and Lafon: for alpha = 1,
+``(p - 1) / m`` tends to the Laplace-Beltrami operator for any density. L. Zelnik-Manor, P. Perona, "Self-tuning spectral clustering", NIPS 17 (2004); T. Berry,
 J. Harlim, "Variable bandwidth diffusion kernels", Appl. Comput. Harmon. Anal. 40 (2016) 68-96,
 whose expansion gives both exponents.
 """
@@ -40,8 +38,7 @@ from outsample.neighbors.index import NeighborIndex
 from outsample.points import Points, kernel_rows
 from outsample.records import Neighbors
 
-# Neighbours of a point: this many, but at most a fifth of the points and at least 5. Of k = 10 to
-# 64, 30 had the fewest spikes and the best separated classes (digits, iris, wine, breast cancer).
+# Neighbours of a point, at most a fifth of the points and at least 5; of 10 to 64, 30 was best.
 DEFAULT_NEIGHBORS = 30
 POINTS_PER_NEIGHBOR, MIN_NEIGHBORS = 5, 5
 # A coordinate that moves a smaller share of the points is a spike: k is doubled, at most twice.
@@ -100,10 +97,8 @@ class LocalWalk:
         length: the Nyström formula (Eq. 7.1) of this walk. A training point keeps its values.
         """
         f = np.ascontiguousarray(images[self.distinct.rows])
-        chunks = [
-            self._mean(Q[start : start + WALK_CHUNK_ROWS], f, values)
-            for start in range(0, Q.shape[0], WALK_CHUNK_ROWS)
-        ]
+        starts = range(0, Q.shape[0], WALK_CHUNK_ROWS)
+        chunks = [self._mean(Q[at : at + WALK_CHUNK_ROWS], f, values) for at in starts]
         return np.concatenate(chunks) if chunks else np.empty((0, images.shape[1]))
 
     def _mean(self, Q: Points, f: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -151,8 +146,7 @@ class LocalWalk:
     @cached_property
     def _groups(self) -> list[tuple[np.ndarray, NeighborIndex, float]]:
         """Groups of rows with lengths equal up to a factor of two, their index and longest."""
-        positive = np.maximum(self.scales, np.finfo(np.float64).tiny)
-        levels = np.ceil(np.log2(positive))
+        levels = np.ceil(np.log2(np.maximum(self.scales, np.finfo(np.float64).tiny)))
         groups = []
         for level in np.unique(levels):
             rows = np.flatnonzero(levels == level)

@@ -3,8 +3,7 @@
 Search libraries and matrix products round distances differently from batch to batch. Here the
 distances of candidates are recomputed from the coordinates and ties are broken by index. If the
 candidates of a query could miss a neighbour, more are requested, or the query is compared with
-every training row. So every exact index and every batch size returns the same neighbours and
-distances, bit for bit. Approximate indexes may miss neighbours.
+every training row. So all exact indexes and batch sizes return bit-identical neighbours.
 """
 
 from __future__ import annotations

@@ -27,10 +27,10 @@ from outsample.service.errors import RequestError
 from outsample.service.events import parse_id, watch
 from outsample.service.middleware import RequestMiddleware
 from outsample.service.page_files import page_files
+from outsample.service.row_formats import ARROW, JSON, write_json
 from outsample.service.served_model import ServedModel, open_model
 from outsample.service.service import Service
 from outsample.service.settings import MAX_LISTENERS
-from outsample.service.tables import ARROW, JSON, write_json
 
 log = logging.getLogger("outsample.service")
 READER, WRITER = [Depends(access.READER)], [Depends(access.WRITER)]

@@ -12,10 +12,17 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from outsample.service.errors import RequestError
+from outsample.service.row_formats import (
+    ARROW,
+    JSON,
+    read_arrow,
+    read_json,
+    write_arrow,
+    write_json,
+)
 from outsample.service.served_model import ServedModel
 from outsample.service.service import MANY_ROWS, Service
 from outsample.service.settings import MAX_JSON_BYTES
-from outsample.service.tables import ARROW, JSON, read_arrow, read_json, write_arrow, write_json
 
 # Larger bodies are parsed by a thread, while other requests are served.
 LARGE_BODY_BYTES = 2**16

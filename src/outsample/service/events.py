@@ -11,8 +11,8 @@ import anyio
 import numpy as np
 
 from outsample.service.arrivals import Arrivals
+from outsample.service.row_formats import write_json
 from outsample.service.service import Service
-from outsample.service.tables import write_json
 
 STATUS_SECONDS = 1.0
 # Rows in one message, and how many of its strange rows get a reason.

@@ -16,11 +16,11 @@ import outsample
 from outsample.service.access import READER
 from outsample.service.bodies import LARGE_BODY_BYTES, content_type, in_thread, log_rows, read_body
 from outsample.service.errors import RequestError
+from outsample.service.row_formats import JSON, check_values, column_order, parse_json, write_json
 from outsample.service.schemas import InferenceRequest, Number
 from outsample.service.served_model import ServedModel
 from outsample.service.service import MANY_ROWS, Service
 from outsample.service.settings import MAX_JSON_BYTES
-from outsample.service.tables import JSON, check_values, column_order, parse_json, write_json
 
 JSON_LENGTH = "inference-header-content-length"
 DTYPES = {

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from logging.handlers import QueueHandler, QueueListener
 from typing import Any
 
-from outsample.service.tables import write_json
+from outsample.service.row_formats import write_json
 
 MAX_WAITING_LINES = 10_000
 PAUSE_SECONDS = 0.05

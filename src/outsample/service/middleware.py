@@ -13,8 +13,8 @@ from typing import Any
 from starlette.requests import ClientDisconnect
 
 from outsample.service.logs import log_event
+from outsample.service.row_formats import write_json
 from outsample.service.service import Gate, Service
-from outsample.service.tables import write_json
 
 SECURITY_HEADERS = [
     (b"content-security-policy", b"default-src 'none'; script-src 'self'; style-src 'self'; "
