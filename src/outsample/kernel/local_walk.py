@@ -13,9 +13,9 @@ the points lie on a curve or a surface of dimension d, the weights
 
 and the holding times ``m = s^2``, which are longer where steps are longer, turn the walk ``p``
 proportional to ``w(y) g(x, y)`` into the diffusion of Coifman and Lafon: for alpha = 1,
-``(p - 1) / m`` tends to the Laplace-Beltrami operator for any density. L. Zelnik-Manor, P. Perona, "Self-tuning spectral clustering", NIPS 17 (2004); T. Berry,
-J. Harlim, "Variable bandwidth diffusion kernels", Appl. Comput. Harmon. Anal. 40 (2016) 68-96,
-whose expansion gives both exponents.
+``(p - 1) / m`` tends to the Laplace-Beltrami operator for any density. The expansion of Berry and
+Harlim gives both exponents. L. Zelnik-Manor, P. Perona, "Self-tuning spectral clustering", NIPS 17
+(2004); T. Berry, J. Harlim, "Variable bandwidth diffusion kernels", ACHA 40 (2016) 68-96.
 """
 
 from __future__ import annotations
