@@ -6,8 +6,8 @@ length s of a point is the distance to its k-th neighbour, and
 ``g(x, y) = exp(-2 |x - y|^2 / max(s(x), s(y))^2)`` where ``|x - y| <= max(s(x), s(y))``, else 0,
 
 so that the k neighbours of a point always have a positive kernel. (The product ``s(x) s(y)`` of
-Zelnik-Manor and Perona gives isolated points ``g = exp(-20)`` even to the nearest neighbour.) If
-the points lie on a curve or a surface of dimension d, the weights
+Zelnik-Manor and Perona gives isolated points ``g = exp(-20)`` even to the nearest neighbour.) On
+a curve or a surface of dimension d, the weights
 
 ``w = (q / s^d)^-alpha s^-(d/2 + 1)``, ``q(x) = sum_j g(x, x_j)``,
 
@@ -52,9 +52,8 @@ MAX_DENSITY_RATIO = 4.0
 BRIDGE_WEIGHT = float(np.exp(-kernels.STEEPNESS))
 # Factor by which an extension is magnified, at most.
 MAX_MAGNIFICATION = 10.0
-# Up to this many rows, all are compared with a query.
-MAX_SCANNED_ROWS = 4096
-WALK_CHUNK_ROWS = 4096
+# Up to this many rows all are compared with a query; and the queries of one chunk.
+MAX_SCANNED_ROWS, WALK_CHUNK_ROWS = 4096, 4096
 
 
 class Modes(NamedTuple):
