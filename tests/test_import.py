@@ -147,7 +147,7 @@ sys.modules["numba.core.caching"] = types.ModuleType("numba.core.caching")  # ha
 import numpy as np
 from outsample._kernels import compiling
 from outsample._kernels.search import distance
-assert not compiling.HAS_TRIED_CACHES
+assert not compiling.HAS_TESTED_CACHES
 sys.modules["numba.core.caching"] = private  # which numba itself needs
 print(distance(np.zeros(2), np.array([3.0, 4.0])), compiling.kept_in())
 """

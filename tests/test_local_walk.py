@@ -223,8 +223,8 @@ def test_an_extension_looks_at_few_rows_and_finds_what_all_of_them_give(monkeypa
         maps = DiffusionMaps(n_components=3, n_neighbors=8).fit(X)
     expected = maps.transform(Q)
     before = pickle.dumps(maps)
-    monkeypatch.setattr(local_walk, "SCANNED_ROWS", 50)
-    monkeypatch.setattr(local_walk, "CHUNK_ROWS", 7)
+    monkeypatch.setattr(local_walk, "MAX_SCANNED_ROWS", 50)
+    monkeypatch.setattr(local_walk, "WALK_CHUNK_ROWS", 7)
     np.testing.assert_array_equal(maps.transform(Q), expected)
     assert pickle.dumps(maps) == before
     walk, new = maps.walk_, rng.normal(size=(50, 2)) * 20

@@ -249,24 +249,3 @@ def test_one_wild_image_has_bounded_influence_on_an_absolute_plane():
     plane = fitted(X, Y, InverseDistance(0.1), 15, 1, 2, "absolute").transform([[0.0, 0.0]])
     squared = fitted(X, Y, InverseDistance(0.1), 15, 1, 2).transform([[0.0, 0.0]])
     assert np.abs(plane).max() < 1.0 < 1e3 < np.abs(squared).max()
-
-
-@pytest.mark.parametrize("scale", [8.0, 2.0**-9, 3.0])
-@pytest.mark.parametrize("weighting", ["distance", "tangent"])
-@pytest.mark.parametrize("loss", ["squared", "absolute"])
-@pytest.mark.parametrize("order", [1, 2])
-def test_far_from_the_data_scaling_the_map_scales_the_answer(order, loss, weighting, scale):
-    """Monomials around a far query are nearly dependent; around the neighbours they are not."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 3))
-    Y = np.sin(X @ rng.normal(size=(3, 2))) + 0.2 * X[:, :1]
-    Q = np.vstack([size * rng.normal(size=(5, 3)) for size in (1.0, 10.0, 100.0)])
-    ways = {"n_neighbors": 20, "order": order, "loss": loss, "tangent_dim": 3}
-    plain, scaled = (
-        PCAExtension(weighting=weighting, **ways).fit(X, images).transform(Q)
-        for images in (Y, Y * scale)
-    )
-    size = np.abs(plain).max(axis=1, keepdims=True)
-    assert (np.abs(scaled / scale - plain)[5:] <= 1e-10 * size[5:]).all()
-    if weighting == "distance" and scale != 3.0:
-        np.testing.assert_array_equal(scaled / scale, plain)

@@ -175,8 +175,8 @@ def test_a_block_solver_that_does_not_settle_is_not_believed(fault, has_factors,
         return solver(*args, **options)
 
     solver = eigenpairs.eigsh
-    monkeypatch.setattr(eigenpairs, "DENSE_ROWS", 1000)
-    monkeypatch.setattr(eigenpairs, "PRODUCTS", 1)
+    monkeypatch.setattr(eigenpairs, "MAX_DENSE_ROWS", 1000)
+    monkeypatch.setattr(eigenpairs, "MAX_LANCZOS_PRODUCTS", 1)
     monkeypatch.setattr(eigenpairs, "lobpcg", unsettled)
     if not has_factors:
         monkeypatch.setattr(eigenpairs, "eigsh", without_factors)

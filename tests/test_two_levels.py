@@ -119,7 +119,7 @@ def test_left_out_of_a_diffusion_is_what_the_others_say():
     X, Y, level = fitted.X, fitted.Y, fitted.level  # in an order of its own
     Z, images = X[level.landmarks], Y[level.landmarks]
     ridge = reference.diffusion_ridge(X, Z, level.unit, DAMPING)
-    for i, placed in zip(rows, found, strict=True):
+    for i, placed in zip(extension.distinct_.groups[rows], found, strict=True):
         expected = reference.diffusion_on(
             reference.without(X, i), reference.without(Y, i), X[i : i + 1], Z, images, level.unit,
             length=1.0, k=10, ridge=ridge, center=fitted.center / fitted.scale,
@@ -134,7 +134,7 @@ def test_left_out_is_what_the_others_say():
     rows, _, found = extension.left_out_
     given, fitted = settings(extension), extension.model_.fitted
     X, Y, Z = fitted.X, fitted.Y, fitted.X[given.pop("landmarks")]  # in an order of its own
-    for i, placed in zip(rows, found, strict=True):
+    for i, placed in zip(extension.distinct_.groups[rows], found, strict=True):
         # Landmarks of their own beside the points: they stay when the row is left out.
         others = reference.without(X, i)
         expected = _with_landmarks(others, reference.without(Y, i), X[i : i + 1], Z, **given)

@@ -17,8 +17,6 @@ REWEIGHTING_TOLERANCE = 1e-10
 SMALLEST_RESIDUAL = 1e-6
 # Relative ridge on all terms but the constant, enough to factor collinear neighbourhoods.
 RIDGE = 1e-11
-# A query is far from its neighbours beyond this many times their size, from their mean.
-FAR_AWAY = 2.0
 
 
 @njit
@@ -108,11 +106,7 @@ def fit_polynomial(design, weights, deviations, axes, basis_rows, images, coeffi
 
 @njit
 def reweight(design, coefficients, images, deviations, axes, basis_rows, taper, weights):
-    """Write weights of the absolute loss: the taper over the Mahalanobis length of residuals.
-
-    Lengths are relative to the largest, so that scaling the images by a power of two changes no
-    bit.
-    """
+    """Write weights of the absolute loss: the taper over the Mahalanobis length of residuals."""
     k, p = design.shape
     d = images.shape[1]
     isotropic = deviations.shape[1] == 1
@@ -137,45 +131,7 @@ def reweight(design, coefficients, images, deviations, axes, basis_rows, taper, 
         largest = max(largest, lengths[j])
     for j in range(k):
         length = max(lengths[j], SMALLEST_RESIDUAL * largest)
-        weights[j] = taper[j] * (largest / length) if largest > 0.0 else taper[j]
-
-
-@njit
-def center_if_far(T, origin):
-    """Scale coordinates (k, t) to a box of size 1 around their mean, if the query is far away.
-
-    ``origin`` (1, t) receives the coordinates of the query. From far away all neighbours lie in
-    one direction, and monomials around the query are nearly dependent: the normal equations lose
-    12 digits at 100 times the size of the data. Close to the query the weights are largest, and
-    monomials around it are well conditioned.
-    """
-    k, t = T.shape
-    size = away = 0.0
-    for a in range(t):
-        mean = 0.0
-        for j in range(k):
-            mean += T[j, a]
-        origin[0, a] = -mean / k
-        away = max(away, abs(mean / k))
-        for j in range(k):
-            size = max(size, abs(T[j, a] + origin[0, a]))
-    if away <= FAR_AWAY * size:
-        origin[:] = 0.0
-        return
-    size = size if size > 0.0 else 1.0
-    for a in range(t):
-        for j in range(k):
-            T[j, a] = (T[j, a] + origin[0, a]) / size
-        origin[0, a] /= size
-
-
-@njit
-def value_of(terms, coefficients, a):
-    """Return the polynomial for column a of the images at the point with these terms (1, p)."""
-    value = 0.0
-    for u in range(terms.shape[1]):
-        value += terms[0, u] * coefficients[u, a]
-    return value
+        weights[j] = taper[j] / length if largest > 0.0 else taper[j]
 
 
 @njit
@@ -212,8 +168,6 @@ def solve_polynomial(
         t = tangent_dim
         T = np.empty((k, t))
         tangent_coordinates(X, Q[i], rows, distances[first:last], reach[i], T)
-        origin = np.empty((1, t))
-        center_if_far(T, origin)
         images = np.empty((k, d))
         for j in range(k):
             for a in range(d):
@@ -235,8 +189,6 @@ def solve_polynomial(
             if is_fitted or degree == 0:
                 break
             degree -= 1
-        terms = np.empty((1, p))
-        fill_design(origin, degree, terms)
         errors = np.empty((k, d))
         change = np.zeros((p, d))
         size = 0.0
@@ -259,11 +211,10 @@ def solve_polynomial(
                 break
             largest_change = 0.0
             for a in range(d):
-                largest_change = max(largest_change, abs(value_of(terms, change, a)))
+                largest_change = max(largest_change, abs(change[0, a]))
                 for u in range(p):
                     coefficients[u, a] += change[u, a]
-                size = max(size, abs(value_of(terms, coefficients, a)))
             if largest_change <= REWEIGHTING_TOLERANCE * size:
                 break
         for a in range(d):
-            out[a] = Y[rows[0], a] + value_of(terms, coefficients, a)
+            out[a] = Y[rows[0], a] + coefficients[0, a]

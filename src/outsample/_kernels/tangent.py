@@ -134,7 +134,10 @@ def polynomial_terms(order, t):
 
 @njit
 def fill_design(T, order, design):
-    """Write the monomials of the tangent coordinates, the constant first."""
+    """Write the monomials of the tangent coordinates, the constant first.
+
+    At the query the constant is 1 and all others are 0.
+    """
     k, t = T.shape
     for j in range(k):
         design[j, 0] = 1.0
