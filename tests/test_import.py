@@ -126,16 +126,13 @@ def test_a_notice_is_a_line_on_a_terminal_and_a_warning_elsewhere(monkeypatch):
 
 
 def test_a_first_fit_compiles_what_it_uses_and_once(tmp_path):
-    cold = cold_start(tmp_path, **FIXED)
-    print(cold)
+    cold = cold_start(tmp_path, **FIXED)  # `outsample bench speed --parts cold` has the times
     files = {name.partition(".")[0] for name in cold["kernels"]}
     assert files <= {
         "bounds", "distinct", "frames", "gls", "heap", "linear_algebra", "mirrors", "search",
         "stumps", "tree", "tree_building", "weights",
     }  # fmt: skip
     assert set(cold["kernels"].values()) == {1}
-    # Seconds of the processor: others may be using it too.
-    assert sum(cold["cpu"][step] for step in ("import", "fit", "transform")) <= 12
 
 
 NEWER_NUMBA = """
@@ -149,7 +146,7 @@ from outsample._kernels import compiling
 from outsample._kernels.search import distance
 assert not compiling.HAS_TESTED_CACHES
 sys.modules["numba.core.caching"] = private  # which numba itself needs
-print(distance(np.zeros(2), np.array([3.0, 4.0])), compiling.kept_in())
+print(distance(np.zeros(2), np.array([3.0, 4.0])), compiling.cache_folder())
 """
 
 
