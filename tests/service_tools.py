@@ -155,7 +155,8 @@ class Process:
             raise AssertionError(f"it did not start: {self.lines}")
         self.url = self.lines[-1]["listening"]
         self.port = int(self.url.rpartition(":")[2])
-        threading.Thread(target=self._drain, daemon=True).start()
+        self.reading = threading.Thread(target=self._drain, daemon=True)
+        self.reading.start()
         self.client = httpx.Client(base_url=self.url, headers=AUTHORISED, timeout=120)
         if ready:
             self.wait_until_ready()
@@ -186,7 +187,9 @@ class Process:
 
     def end(self, number=signal.SIGTERM):
         self.process.send_signal(number)
-        return self.process.wait(60)
+        code = self.process.wait(60)
+        self.reading.join(20)  # the last lines of its log
+        return code
 
     def connect(self, data=b""):
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=20)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import os
@@ -394,7 +395,9 @@ def test_several_workers_place_and_are_replaced_one_after_the_other(tmp_path):
     end = time.monotonic() + 120
     digests = []
     while len(digests) < 20 or before in digests[-20:]:
-        digests.append(place()["digest"])
+        # A connection that is opened while its worker is replaced may be closed unanswered.
+        with contextlib.suppress(httpx.RemoteProtocolError, httpx.ReadError):
+            digests.append(place()["digest"])
         assert time.monotonic() < end
         time.sleep(0.05)
     assert service.end() in (0, -signal.SIGTERM)

@@ -25,6 +25,7 @@ from outsample.service import access, errors, inference, schemas
 from outsample.service.bodies import answer_rows, read_rows
 from outsample.service.errors import RequestError
 from outsample.service.events import parse_id, watch
+from outsample.service.logs import flush_log
 from outsample.service.middleware import RequestMiddleware
 from outsample.service.page_files import page_files
 from outsample.service.row_formats import ARROW, JSON, write_json
@@ -51,6 +52,7 @@ def create_app(service: Service) -> FastAPI:
         thread.start()
         yield {"service": service}
         await asyncio.to_thread(service.end)
+        await asyncio.to_thread(flush_log)
 
     app = FastAPI(
         title="outsample", version=outsample.__version__, openapi_url=None,

@@ -17,6 +17,8 @@ from outsample.service.row_formats import write_json
 
 MAX_WAITING_LINES = 10_000
 PAUSE_SECONDS = 0.05
+FLUSH_SECONDS = 5.0
+_LINES: queue.Queue[Any] = queue.Queue()
 
 
 class JsonFormatter(logging.Formatter):
@@ -59,14 +61,20 @@ def start_log() -> QueueListener:
     """Send the records of the service and of uvicorn to the standard error."""
     output = logging.StreamHandler()
     output.setFormatter(JsonFormatter())
-    lines: Any = queue.SimpleQueue()
-    listener = _PausingListener(lines, output)
+    listener = _PausingListener(_LINES, output)
     for name, level in (("outsample.service", logging.INFO), ("uvicorn", logging.WARNING)):
         logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [_DroppingHandler(lines)], False
+        logger.handlers, logger.propagate = [_DroppingHandler(_LINES)], False
         logger.setLevel(level)
     listener.start()
     return listener
+
+
+def flush_log() -> None:
+    """Wait until the lines so far are written: uvicorn ends the process by the signal it got."""
+    end = time.monotonic() + FLUSH_SECONDS
+    while _LINES.unfinished_tasks and time.monotonic() < end:
+        time.sleep(PAUSE_SECONDS / 5)
 
 
 def log_event(**fields: Any) -> None:
