@@ -238,8 +238,8 @@ class NoveltyDetector(InnerExtensionMixin, Surroundings, OutlierScores):
             judged: Any = {"abnormality": self.abnormality(X), "p_value": self.p_values(X)}
             return JudgedPlacement(**self.extension_.place(Q)._asdict(), **judged)
         kind = self._core.training_.answer_type(dtype)
-        place, known = self.model_.place, (self._map, self.scores_, kind)
-        return JudgedPlacement(*in_pieces(lambda rows: place(self._in_metric(rows), *known), Q))
+        place, context = self.model_.place, (self._map, self.scores_, kind)
+        return JudgedPlacement(*in_pieces(lambda rows: place(self._in_metric(rows), *context), Q))
 
     def explain(self, X: Any) -> list[Explanation]:
         """Say for each point which of its numbers is unlike those of the training points.
@@ -267,9 +267,9 @@ class NoveltyDetector(InnerExtensionMixin, Surroundings, OutlierScores):
         left_out = getattr(self._core, "left_out_", None)
         if left_out is not None:
             left_out = left_out._replace(rows=self.distinct_.groups[left_out.rows])
-        told = self.model_.explain(Q, self.scores_, left_out)
+        explanations = self.model_.explain(Q, self.scores_, left_out)
         rows = self.training_rows_[self.distinct_.rows]
-        return [one._replace(neighbors=rows[one.neighbors]) for one in told]
+        return [each._replace(neighbors=rows[each.neighbors]) for each in explanations]
 
     def _known(self) -> Known:
         parts = self.model_.index, self.distinct_, self.metric_, self._map, self.training_rows_
