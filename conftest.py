@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from outsample._kernels import compiling
+from outsample._compiled import compiling
 
 NEEDS = {"src/outsample/anndata.py": "anndata", "src/outsample/files/atlas.py": "pyarrow"}
 collect_ignore = [path for path, package in NEEDS.items() if find_spec(package) is None]

@@ -30,10 +30,10 @@ model.fit(X, Y)
 note()
 model.transform(Q)
 note()
-from outsample import _kernels
+from outsample import _compiled
 kernels = {}
-for module in pkgutil.iter_modules(_kernels.__path__):
-    loaded = importlib.import_module(f"outsample._kernels.{module.name}")
+for module in pkgutil.iter_modules(_compiled.__path__):
+    loaded = importlib.import_module(f"outsample._compiled.{module.name}")
     for name, kernel in vars(loaded).items():
         if getattr(kernel, "nopython_signatures", ()) and kernel.__module__ == loaded.__name__:
             kernels[f"{module.name}.{name}"] = len(kernel.nopython_signatures)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from outsample.estimators.nystroem import NystroemExtension
     from outsample.estimators.pca_extension import PCAExtension
     from outsample.estimators.pyramids import LaplacianPyramids
-    from outsample.estimators.streaming import StreamingExtension
     from outsample.files.layout import ModelFileError
     from outsample.files.model_file import load, save
     from outsample.placers.blend import Blend
@@ -30,7 +29,8 @@ if TYPE_CHECKING:
     from outsample.placers.neighbor_loss import NeighborLoss
     from outsample.placers.weighting import GaussianDistance, InverseDistance
     from outsample.records import Placement
-    from outsample.trust.online_discoveries import OnlineDiscoveries
+    from outsample.streaming.discoveries import OnlineDiscoveries
+    from outsample.streaming.extension import StreamingExtension
 
 __version__ = "0.1.0"
 
@@ -51,10 +51,10 @@ _MODULES = {
     "NystroemExtension": "outsample.estimators.nystroem",
     "PCAExtension": "outsample.estimators.pca_extension",
     "NeighborLoss": "outsample.placers.neighbor_loss",
-    "OnlineDiscoveries": "outsample.trust.online_discoveries",
+    "OnlineDiscoveries": "outsample.streaming.discoveries",
     "Placement": "outsample.records",
     "place_batches": "outsample.engines.batches",
-    "StreamingExtension": "outsample.estimators.streaming",
+    "StreamingExtension": "outsample.streaming.extension",
     "compare": "outsample.comparison.compare",
     "load": "outsample.files.model_file",
     "save": "outsample.files.model_file",

@@ -226,7 +226,7 @@ def _column(name: str, reference: Any, saved_columns: Any) -> Any:
 
 
 def _check_rows(column: Any, model: NoveltyDetector) -> None:
-    n = model._known().n_rows
+    n = model._training_state().n_rows
     if len(column) != n:
         raise ValueError(f"The reference has {len(column)} cells, but the model was fitted to {n}.")
 

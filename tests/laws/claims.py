@@ -1,6 +1,6 @@
 """Which estimator claims which law; what it does not claim, with the reason.
 
-`pytest tests/test_laws.py -k claims -s` prints the table.
+`pytest tests/estimators/test_laws.py -k claims -s` prints the table.
 """
 
 from __future__ import annotations

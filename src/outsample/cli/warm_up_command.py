@@ -30,7 +30,7 @@ def warm_up() -> None:
     code is kept beside the package, or in the folder that NUMBA_CACHE_DIR names, which has to be
     the same one later; after an update, and on another kind of processor, it is compiled again.
     """
-    from outsample._kernels import compiling
+    from outsample._compiled import compiling
     from outsample.report.terminal import shown_progress
 
     begin, before = perf_counter(), compiling.COMPILED.count

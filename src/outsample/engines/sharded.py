@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from outsample._pieces import in_pieces
 from outsample._validation import check_number, check_rows
+from outsample.chunks import map_chunks
 from outsample.engines.batch_placer import opened_model
 from outsample.estimators.pca_extension import PCAExtension
 from outsample.neighbors.index import NeighborIndex
@@ -123,7 +123,7 @@ class ShardedPlacer:
             chunks = compute(*tasks)
             return [np.concatenate(field) for field in zip(*chunks, strict=True)]
 
-        return in_pieces(answer, checked)
+        return map_chunks(answer, checked)
 
 
 def _extension(path: str, checksum: str) -> PCAExtension:

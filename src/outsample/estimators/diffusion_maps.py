@@ -11,9 +11,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from outsample._blocks import lazy_on_dask
+from outsample._dask import lazy_on_dask
 from outsample._parallel import one_blas_thread
-from outsample._pieces import in_pieces
 from outsample._validation import (
     TrainingRecord,
     check_jobs,
@@ -22,13 +21,14 @@ from outsample._validation import (
     check_rows,
     plain,
 )
+from outsample.chunks import map_chunks
 from outsample.estimators.fitting import fit_in_one_step
-from outsample.kernel.bandwidth import check_bandwidth
-from outsample.kernel.fixed_walk import FixedWalk, fixed_walk
-from outsample.kernel.local_walk import LocalWalk, Modes, local_walk
-from outsample.kernel.units import PointUnit
 from outsample.points import Points
 from outsample.records import Reals
+from outsample.spectral.bandwidth import check_bandwidth
+from outsample.spectral.fixed_walk import FixedWalk, fixed_walk
+from outsample.spectral.local_walk import LocalWalk, Modes, local_walk
+from outsample.spectral.units import PointUnit
 
 # Eigenvalues below this are 0: their eigenvectors have no extension.
 LEAST_EIGENVALUE = 1e-12
@@ -211,7 +211,7 @@ class DiffusionMaps(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             found = self.walk_.mean(self.unit_.points(rows), *known)
             return [found.astype(dtype, copy=False)]
 
-        return in_pieces(values, X)[0]
+        return map_chunks(values, X)[0]
 
     @property
     def _n_features_out(self) -> int:

@@ -19,7 +19,7 @@ from sklearn.base import (
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from outsample._blocks import lazy_on_dask
+from outsample._dask import lazy_on_dask
 from outsample._validation import TrainingRecord, check_given, check_images, check_rows, is_map
 from outsample.estimators.fitting import fit_in_one_step
 from outsample.estimators.map_extension import MapExtension

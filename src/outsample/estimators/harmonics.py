@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 
 from outsample.estimators.kernel_expansion import KernelExpansion
-from outsample.kernel import affinity, eigenpairs, spectral
-from outsample.kernel.left_out import left_out_of_kernel
+from outsample.spectral import affinity, eigenpairs, transitions
+from outsample.spectral.left_out import left_out_of_kernel
 
 
 class GeometricHarmonics(KernelExpansion):
@@ -102,4 +102,4 @@ class GeometricHarmonics(KernelExpansion):
     def _expand(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         G = affinity.gaussian(self.points_, self.epsilon_, self.n_jobs)
         values, vectors = eigenpairs.eigenpairs_above(G, float(self.condition))
-        return values, spectral.solve_in(values, vectors, f)
+        return values, transitions.solve_in(values, vectors, f)

@@ -9,10 +9,10 @@ import numpy as np
 
 from outsample._validation import check_jobs, check_number
 from outsample.estimators.map_extension import MapExtension
-from outsample.kernel.bandwidth import Choice, check_bandwidth, choices
-from outsample.kernel.memory import require_memory
-from outsample.kernel.units import MapUnit, PointUnit
 from outsample.points import Points
+from outsample.spectral.bandwidth import Choice, check_bandwidth, choices
+from outsample.spectral.memory import require_memory
+from outsample.spectral.units import MapUnit, PointUnit
 
 # The largest condition number that double precision can resolve.
 LARGEST_CONDITION = 1e14

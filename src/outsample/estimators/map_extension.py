@@ -9,9 +9,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 
-from outsample._blocks import lazy_on_dask
+from outsample._dask import lazy_on_dask
 from outsample._parallel import one_blas_thread
-from outsample._pieces import in_pieces
 from outsample._validation import (
     TrainingRecord,
     check_fitted,
@@ -20,6 +19,7 @@ from outsample._validation import (
     check_rows,
     check_training,
 )
+from outsample.chunks import map_chunks
 from outsample.estimators.fitting import fit_in_one_step
 from outsample.points import Points, relative_error
 from outsample.records import Reals
@@ -75,7 +75,7 @@ class MapExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_fitted(self)
         X, dtype = check_rows(self, X)
         kind = self.training_.answer_type(dtype)
-        return in_pieces(lambda rows: [self._extend(rows).astype(kind, copy=False)], X)[0]
+        return map_chunks(lambda rows: [self._extend(rows).astype(kind, copy=False)], X)[0]
 
     def score(self, X: Any, y: Any) -> float:
         """Return minus the mean error: the higher, the better; 0 is perfect.

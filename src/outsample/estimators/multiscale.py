@@ -8,12 +8,12 @@ import numpy as np
 
 from outsample._validation import check_choice, check_jobs, check_number, check_random, random_seed
 from outsample.estimators.map_extension import MapExtension
-from outsample.kernel import affinity
-from outsample.kernel.cascade import Cascade
-from outsample.kernel.memory import require_memory
-from outsample.kernel.scales import squared_diameter
-from outsample.kernel.units import MapUnit, PointUnit, exact_mean
 from outsample.points import Points
+from outsample.spectral import affinity
+from outsample.spectral.memory import require_memory
+from outsample.spectral.multiscale_cascade import Cascade
+from outsample.spectral.scales import squared_diameter
+from outsample.spectral.units import MapUnit, PointUnit, exact_mean
 
 # T over the squared diameter: the first scale sees the data as one smooth patch.
 COARSE = 4.0

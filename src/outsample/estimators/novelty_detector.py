@@ -9,8 +9,7 @@ from scipy import sparse
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from outsample._blocks import lazy_on_dask
-from outsample._pieces import in_pieces
+from outsample._dask import lazy_on_dask
 from outsample._validation import (
     TrainingRecord,
     check_choice,
@@ -24,12 +23,13 @@ from outsample._validation import (
     is_map,
     random_seed,
 )
+from outsample.chunks import map_chunks
 from outsample.estimators.fitting import fit_in_one_step
 from outsample.estimators.inner_extension import InnerExtensionMixin
+from outsample.estimators.neighbor_queries import NeighborQueriesMixin, TrainingState
 from outsample.estimators.novelty_model import NoveltyModel
 from outsample.estimators.outlier_scores import OutlierScores
-from outsample.estimators.surroundings import Known, Surroundings
-from outsample.neighbors.distinct import Distinct, distinct_points
+from outsample.neighbors.duplicates import Distinct, distinct_points
 from outsample.neighbors.index import CHOICES, NeighborIndex
 from outsample.points import Points, in_chords, in_metric
 from outsample.records import JudgedPlacement, Reals
@@ -41,7 +41,7 @@ from outsample.trust.explanation import Explanation
 NEVER = 1e5
 
 
-class NoveltyDetector(InnerExtensionMixin, Surroundings, OutlierScores):
+class NoveltyDetector(InnerExtensionMixin, NeighborQueriesMixin, OutlierScores):
     r"""Tell whether new points are like the training points, and with what confidence.
 
     Two lengths are measured around a point, its distance from the nearest training points and its
@@ -213,7 +213,7 @@ class NoveltyDetector(InnerExtensionMixin, Surroundings, OutlierScores):
         """
         check_is_fitted(self)
         scores, Q = self.model_.abnormality, check_rows(self, X)[0]
-        return in_pieces(lambda rows: [scores(self._in_metric(rows))], Q)[0]
+        return map_chunks(lambda rows: [scores(self._in_metric(rows))], Q)[0]
 
     @lazy_on_dask
     def place(self, X: Any) -> JudgedPlacement:
@@ -239,7 +239,7 @@ class NoveltyDetector(InnerExtensionMixin, Surroundings, OutlierScores):
             return JudgedPlacement(**self.extension_.place(Q)._asdict(), **judged)
         kind = self._core.training_.answer_type(dtype)
         place, context = self.model_.place, (self._map, self.scores_, kind)
-        return JudgedPlacement(*in_pieces(lambda rows: place(self._in_metric(rows), *context), Q))
+        return JudgedPlacement(*map_chunks(lambda rows: place(self._in_metric(rows), *context), Q))
 
     def explain(self, X: Any) -> list[Explanation]:
         """Say for each point which of its numbers is unlike those of the training points.
@@ -271,9 +271,9 @@ class NoveltyDetector(InnerExtensionMixin, Surroundings, OutlierScores):
         rows = self.training_rows_[self.distinct_.rows]
         return [each._replace(neighbors=rows[each.neighbors]) for each in explanations]
 
-    def _known(self) -> Known:
+    def _training_state(self) -> TrainingState:
         parts = self.model_.index, self.distinct_, self.metric_, self._map, self.training_rows_
-        return Known(*parts, self.training_.n_rows, getattr(self._core, "embedding_", None))
+        return TrainingState(*parts, self.training_.n_rows, getattr(self._core, "embedding_", None))
 
     def _in_metric(self, X: Points) -> Points:
         return in_metric(X, self.metric_)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from outsample.neighbors.cuts import first_columns, first_counts
 from outsample.neighbors.index import NeighborIndex
 from outsample.neighbors.neighborhoods import Search
 from outsample.neighbors.ties import with_ties
+from outsample.neighbors.truncation import first_columns, first_counts
 from outsample.placers.map_model import MapModel, Solved
 from outsample.points import Points, largest_in_rows
 from outsample.records import JudgedPlacement, Neighbors

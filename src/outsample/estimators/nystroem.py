@@ -8,8 +8,8 @@ import numpy as np
 
 from outsample._validation import check_number
 from outsample.estimators.kernel_expansion import KernelExpansion
-from outsample.kernel import affinity, eigenpairs, spectral
-from outsample.kernel.left_out import left_out_of_markov
+from outsample.spectral import affinity, eigenpairs, transitions
+from outsample.spectral.left_out import left_out_of_markov
 
 
 class NystroemExtension(KernelExpansion):
@@ -117,7 +117,7 @@ class NystroemExtension(KernelExpansion):
 
     def _left_out(self, G: np.ndarray, f: np.ndarray) -> np.ndarray | None:
         """Leave-one-out residuals; what the number of components cuts, the ridge damps."""
-        kernel = spectral.markov(G, self.alpha)
+        kernel = transitions.markov(G, self.alpha)
         ridge = 1 / float(self.condition)
         if self.n_components != "auto" and self.n_components < len(f):
             cut = eigenpairs.nth_eigenvalue(kernel.conjugate, int(self.n_components))
@@ -127,11 +127,11 @@ class NystroemExtension(KernelExpansion):
     def _values(self, Q: Any) -> np.ndarray:
         terms = self.weights_, self.coefficients_
         n_jobs = self.training_.n_jobs
-        return spectral.markov_mean(self.points_, Q, self.epsilon_, *terms, n_jobs=n_jobs)
+        return transitions.markov_mean(self.points_, Q, self.epsilon_, *terms, n_jobs=n_jobs)
 
     def _expand(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         G = affinity.gaussian(self.points_, self.epsilon_, self.n_jobs)
-        kernel = spectral.markov(G, self.alpha)
+        kernel = transitions.markov(G, self.alpha)
         roots = kernel.root_degrees[:, None]
         if self.n_components == "auto" or self.n_components >= len(f):
             values, vectors = eigenpairs.eigenpairs_above(kernel.conjugate, float(self.condition))
@@ -141,4 +141,4 @@ class NystroemExtension(KernelExpansion):
             kept = values > values[0] / float(self.condition)
             values, vectors = values[kept], vectors[:, kept]
         self.weights_ = kernel.weights
-        return values, spectral.solve_in(values, vectors, roots * f) / roots
+        return values, transitions.solve_in(values, vectors, roots * f) / roots

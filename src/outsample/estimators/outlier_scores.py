@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
 
-from outsample._blocks import lazy_on_dask
+from outsample._dask import lazy_on_dask
 from outsample._validation import check_number, check_rows
 from outsample.records import Counts, Reals
 from outsample.trust import conformal

@@ -7,13 +7,13 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 
-from outsample._blocks import lazy_on_dask
-from outsample._pieces import in_pieces
+from outsample._dask import lazy_on_dask
 from outsample._validation import check_fitted, check_rows
+from outsample.chunks import map_chunks
 from outsample.estimators.map_extension import MapExtension
+from outsample.estimators.neighbor_queries import NeighborQueriesMixin, TrainingState
 from outsample.estimators.pca_parameters import check_parameters, given_parameters
-from outsample.estimators.surroundings import Known, Surroundings
-from outsample.neighbors.distinct import Distinct, distinct_points, left_out_copies
+from outsample.neighbors.duplicates import Distinct, distinct_points, left_out_copies
 from outsample.neighbors.index import NeighborIndex
 from outsample.neighbors.neighborhoods import Search
 from outsample.placers.candidates import NAMED
@@ -24,7 +24,7 @@ from outsample.points import Points, in_chords, in_metric, some_rows
 from outsample.records import Placement
 
 
-class PCAExtension(Surroundings, MapExtension):
+class PCAExtension(NeighborQueriesMixin, MapExtension):
     r"""Place new points into an existing map by PCA-based out-of-sample extension.
 
     ``fit(X, Y)`` takes points and their images under *any* map. A new point ``x`` is put at the
@@ -235,12 +235,12 @@ class PCAExtension(Surroundings, MapExtension):
         X, dtype = check_rows(self, X)
         kind, metric = self.training_.answer_type(dtype), self.training_.metric
         place = self.model_.place
-        return Placement(*in_pieces(lambda rows: place(in_metric(rows, metric), kind), X))
+        return Placement(*map_chunks(lambda rows: place(in_metric(rows, metric), kind), X))
 
-    def _known(self) -> Known:
+    def _training_state(self) -> TrainingState:
         n, metric = self.training_.n_rows, self.training_.metric
         parts = self.index_, self.distinct_, metric, self.model_
-        return Known(*parts, np.arange(n), n, self.embedding_)
+        return TrainingState(*parts, np.arange(n), n, self.embedding_)
 
     @property
     def index_(self) -> NeighborIndex:

@@ -12,11 +12,11 @@ from outsample._validation import (
     check_number,
 )
 from outsample.estimators.map_extension import MapExtension
-from outsample.kernel.pyramid_search import search
-from outsample.kernel.scales import squared_diameter
-from outsample.kernel.smoothing import Smoother, pyramid
-from outsample.kernel.units import MapUnit, PointUnit, exact_mean
 from outsample.points import Points, root_mean_square
+from outsample.spectral.pyramid_search import search
+from outsample.spectral.scales import squared_diameter
+from outsample.spectral.smoothing import Smoother, pyramid
+from outsample.spectral.units import MapUnit, PointUnit, exact_mean
 
 # The paper halves the scale; dividing by the root of two suits smooth maps better.
 RATIOS = (2.0, 2.0**0.5)

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from outsample._validation import check_number
-from outsample.estimators.surroundings import Known, nearest_rows
+from outsample.estimators.neighbor_queries import TrainingState, nearest_rows
 from outsample.files.atomic import atomic_write
 from outsample.placed_frame import FRAME_COLUMNS, map_names_for, placed_columns
 
@@ -73,7 +73,7 @@ def map_table(
         raise TypeError(
             f"model is {model!r}, but must be a fitted PCAExtension or NoveltyDetector."
         )
-    known = extension._known()
+    known = extension._training_state()
     if known.images is None:
         raise ValueError("There is no map: fit needs the images as well, shape (n, d).")
     n, d = known.images.shape
@@ -141,7 +141,7 @@ def _arrow() -> Any:
     return pyarrow
 
 
-def _own_neighbors(known: Known, k: int) -> tuple[np.ndarray, np.ndarray]:
+def _own_neighbors(known: TrainingState, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Neighbours of the training rows, each one's own first: copies of it would hide that."""
     distances, rows = nearest_rows(known, known.index.X[known.distinct.groups], k)
     own = np.arange(len(rows))[:, None]

@@ -16,13 +16,13 @@ from outsample.estimators.novelty_detector import NoveltyDetector
 from outsample.estimators.pca_extension import PCAExtension
 from outsample.estimators.pca_parameters import given_parameters
 from outsample.estimators.pyramids import LaplacianPyramids
-from outsample.estimators.streaming import StreamingExtension
 from outsample.files.kinds import Misfit, Scope
-from outsample.files.learnt_schema import ESTIMATORS, LEARNT, MAPS
+from outsample.files.learned_schema import ESTIMATORS, LEARNT, MAPS
 from outsample.files.placer_schema import PLACERS, WEIGHTINGS
 from outsample.files.schema import FIELDS, LAWS, is_a, part_fits
 from outsample.files.stream_schema import memory_fits
-from outsample.kernel.fixed_walk import FixedWalk
+from outsample.spectral.fixed_walk import FixedWalk
+from outsample.streaming.extension import StreamingExtension
 
 # Learnt only if there was something to learn.
 OPTIONAL = {"feature_names_in_", "_sklearn_output_config"}
@@ -221,4 +221,6 @@ STATES: dict[type, Any] = {
 }
 FIELDS |= {cls: {} for cls in ESTIMATORS}
 LAWS |= {cls: estimator_fits for cls in ESTIMATORS}
-CLASSES = {cls.__name__: cls for cls in FIELDS}
+# Names in files for classes that have been renamed since.
+STORED_NAMES = {"QualityEstimator": "Judge"}
+CLASSES = {STORED_NAMES.get(cls.__name__, cls.__name__): cls for cls in FIELDS}

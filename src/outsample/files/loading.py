@@ -20,7 +20,7 @@ from outsample.files.estimator_schema import (
 )
 from outsample.files.kinds import Misfit, Scope
 from outsample.files.layout import Mapped, ModelFileError, damaged, parsed
-from outsample.files.learnt_schema import ESTIMATORS
+from outsample.files.learned_schema import ESTIMATORS
 from outsample.files.schema import fits
 from outsample.files.tree import Decoder
 

@@ -18,7 +18,7 @@ from outsample.files.estimator_schema import (
     parameters_of,
 )
 from outsample.files.kinds import Misfit, Scope
-from outsample.files.learnt_schema import ESTIMATORS
+from outsample.files.learned_schema import ESTIMATORS
 from outsample.files.schema import fits
 from outsample.files.tree import Arrays, Encoder
 

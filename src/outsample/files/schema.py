@@ -31,13 +31,13 @@ from outsample.files.kinds import (
     setting,
     whole,
 )  # fmt: skip
-from outsample.kernel.bandwidth import Choice
-from outsample.kernel.units import MapUnit, PointUnit
 from outsample.neighbors.approximate import WIDTHS
-from outsample.neighbors.distinct import Distinct
+from outsample.neighbors.duplicates import Distinct
 from outsample.neighbors.index import KINDS, NeighborIndex
 from outsample.neighbors.neighborhoods import Search
 from outsample.records import Frames
+from outsample.spectral.bandwidth import Choice
+from outsample.spectral.units import MapUnit, PointUnit
 
 Fields = dict[str, Kind]
 FIELDS: dict[type, Fields] = {}

@@ -11,8 +11,6 @@ import numpy as np
 from scipy import sparse
 
 from outsample.estimators.novelty_detector import NoveltyDetector
-from outsample.estimators.stream_memory import Memory
-from outsample.estimators.streaming import StreamingExtension
 from outsample.files.kinds import (
     LARGEST_SCORE,
     Misfit,
@@ -25,7 +23,9 @@ from outsample.files.kinds import (
 )  # fmt: skip
 from outsample.files.schema import FIELDS, is_a
 from outsample.records import Frames
-from outsample.trust.drift import BETS, MEAN_RUN, DriftTests, RateTest, RunTest
+from outsample.streaming.drift_tests import BETS, MEAN_RUN, DriftTests, RateTest, RunTest
+from outsample.streaming.extension import StreamingExtension
+from outsample.streaming.memory import Memory
 
 MOST_FRAMES = 64
 

@@ -26,18 +26,18 @@ from outsample.files.kinds import (
 )  # fmt: skip
 from outsample.files.placer_schema import FITTED, PLACERS
 from outsample.files.schema import FIELDS, LAWS, counts_fit, is_a, not_negative, positive
-from outsample.kernel.fixed_walk import FixedWalk
-from outsample.kernel.local_walk import LocalWalk
-from outsample.neighbors.distinct import Distinct
+from outsample.neighbors.duplicates import Distinct
 from outsample.neighbors.index import NeighborIndex
 from outsample.neighbors.neighborhoods import Search
 from outsample.placers.blend import FittedBlend
 from outsample.placers.leave_one_out import LeftOut, Trial
 from outsample.placers.map_model import MapModel
+from outsample.spectral.fixed_walk import FixedWalk
+from outsample.spectral.local_walk import LocalWalk
 from outsample.trust.abnormality import Distances, Tail, TrainingScores
 from outsample.trust.error_bars import ErrorBars
 from outsample.trust.error_scale import ErrorScale
-from outsample.trust.judge import Judge
+from outsample.trust.quality import QualityEstimator
 
 by_point = array("m", least=0)
 score = real(-LARGEST_SCORE, LARGEST_SCORE)
@@ -62,7 +62,7 @@ FIELDS |= {
         "farthest": not_negative,
         "widest": not_negative,
     },
-    Judge: {
+    QualityEstimator: {
         "X": points("m"),
         "Y": images("m", "d"),
         "error_bars": is_a(ErrorBars),
@@ -72,7 +72,7 @@ FIELDS |= {
     MapModel: {
         "search": is_a(Search),
         "fitted": is_a(*FITTED, FittedBlend),
-        "judge": is_a(Judge),
+        "judge": is_a(QualityEstimator),
         "n_jobs": jobs,
     },
     Trial: {

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from outsample._kernels import tree as kernels
-from outsample._kernels import tree_building as building
+from outsample._compiled import tree as kernels
+from outsample._compiled import tree_building as building
 from outsample._parallel import openmp_threads, over_rows, thread_count
 from outsample.points import Points, row_norms
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from outsample._kernels import search
-from outsample._kernels import tree as trees
+from outsample._compiled import search
+from outsample._compiled import tree as trees
 from outsample._parallel import over_rows
 from outsample.neighbors.approximate import (
     COUNTED,
@@ -29,7 +29,7 @@ from outsample.neighbors.approximate import (
     warn_if_poor,
 )
 from outsample.neighbors.backends import FAR_AWAY, Products, Tree, share_looked_at
-from outsample.neighbors.cuts import first_columns
+from outsample.neighbors.truncation import first_columns
 from outsample.points import Points, kernel_rows, largest_entry, largest_in_rows
 from outsample.records import Neighbors
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from outsample._kernels import frames as kernels
+from outsample._compiled import frames as kernels
 from outsample._parallel import over_rows
 from outsample.points import Points
 from outsample.records import Frames, Neighbors

@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from outsample.neighbors.cuts import first_counts, without_self
-from outsample.neighbors.few_columns import FewColumns
 from outsample.neighbors.index import NeighborIndex
+from outsample.neighbors.reduced_coordinates import ReducedCoordinates
 from outsample.neighbors.ties import tied_sizes, with_ties
+from outsample.neighbors.truncation import first_counts, without_self
 from outsample.points import Points
 from outsample.records import Neighbors
 
@@ -36,7 +36,7 @@ class Neighborhoods:
     search: Search
     Q: Points
     held_out: np.ndarray | None
-    few: FewColumns | None = None
+    few: ReducedCoordinates | None = None
 
     def narrowed(self, k: int) -> Neighborhoods:
         """Return smaller neighbourhoods of the same points."""

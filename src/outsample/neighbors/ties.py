@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from outsample.neighbors.cuts import first_columns, first_counts, without_self
 from outsample.neighbors.index import NeighborIndex
+from outsample.neighbors.truncation import first_columns, first_counts, without_self
 from outsample.points import Points
 from outsample.records import Neighbors
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.linalg import cho_factor, lapack, solve_triangular
 
-from outsample.kernel import affinity
 from outsample.neighbors.neighborhoods import Neighborhoods
 from outsample.placers.growth import OriginalMapMixin
 from outsample.placers.protocol import ModelFamily
 from outsample.placers.weighting import power_weights
 from outsample.points import Points, largest_entry
 from outsample.records import Weights
+from outsample.spectral import affinity
 
 if TYPE_CHECKING:
     from outsample.placers.problem import Part, Problem

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg import cho_solve
 
-from outsample._kernels import affinity as kernels
+from outsample._compiled import affinity as kernels
 from outsample._parallel import over_rows
 from outsample._validation import check_number
-from outsample.kernel import affinity, spectral
 from outsample.neighbors.neighborhoods import Neighborhoods
 from outsample.placers.all_points import (
     AllPointsPlacer,
@@ -27,6 +26,7 @@ from outsample.placers.all_points import (
 from outsample.placers.protocol import Arrays
 from outsample.points import Points, kernel_rows
 from outsample.records import Weights
+from outsample.spectral import affinity, transitions
 
 if TYPE_CHECKING:
     from outsample.placers.problem import Part, Problem
@@ -82,13 +82,13 @@ class Diffusion(AllPointsPlacer):
         """
         Y, unit = problem.Y, problem.unit * self.length or problem.unit
         apart = distances_in(problem, unit)  # before they are squared
-        kernel = spectral.markov(affinity.gaussian_of(apart, 1.0, out=apart), alpha=1.0)
+        kernel = transitions.markov(affinity.gaussian_of(apart, 1.0, out=apart), alpha=1.0)
         center = Y.mean(axis=0)
         f, roots = Y - center, kernel.root_degrees[:, None]
         lower = kernel_factor(kernel.conjugate, self.ridge)
         lift = cho_solve((lower, True), roots * f, check_finite=False) / roots - f
         leverage = inverse_diagonal(lower, sample)[:, None] - 1
-        expanded = f[sample] - lift[sample] / np.maximum(leverage, spectral.MIN_LEVERAGE)
+        expanded = f[sample] - lift[sample] / np.maximum(leverage, transitions.MIN_LEVERAGE)
         means, trust = _others(kernel, f, sample)
         residuals = f[sample] - means - trust * (expanded - means)
         return FittedDiffusion(
@@ -118,7 +118,7 @@ def farthest(f: np.ndarray) -> float:
 
 
 def _others(
-    kernel: spectral.Markov, f: np.ndarray, rows: np.ndarray
+    kernel: transitions.Markov, f: np.ndarray, rows: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean (s, d) of the others' images under the transition probabilities, and the trust."""
     roots, own = kernel.root_degrees, np.arange(len(rows))

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.linalg import cho_solve
 
-from outsample._kernels import correlated as kernels
+from outsample._compiled import correlated as kernels
 from outsample._parallel import over_rows
 from outsample._validation import check_choice, check_number
-from outsample.kernel.units import unit_scale
-from outsample.neighbors.cuts import first_counts
 from outsample.neighbors.neighborhoods import Neighborhoods
+from outsample.neighbors.truncation import first_counts
 from outsample.placers import least_squares
 from outsample.placers.all_points import (
     AllPointsPlacer,
@@ -34,6 +33,7 @@ from outsample.placers.protocol import Arrays, ModelFamily
 from outsample.placers.weighting import power_weights
 from outsample.points import Points, kernel_rows
 from outsample.records import Neighbors, Weights
+from outsample.spectral.units import unit_scale
 
 if TYPE_CHECKING:
     from outsample.placers.problem import Part, Problem

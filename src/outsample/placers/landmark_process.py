@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from outsample._kernels import landmarks as kernels
+from outsample._compiled import landmarks as kernels
 from outsample._parallel import over_rows
-from outsample.kernel import affinity
 from outsample.placers.kriging import KINDS, covariance_factor, covariance_of
 from outsample.placers.landmarks import LEAST_FREEDOM
 from outsample.points import Points, kernel_rows
+from outsample.spectral import affinity
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from outsample._kernels import absolute, polynomial
-from outsample._kernels import gls as kernels
+from outsample._compiled import absolute, polynomial
+from outsample._compiled import gls as kernels
 from outsample._parallel import over_rows
 from outsample.neighbors.neighborhoods import Neighborhoods
 from outsample.points import Points

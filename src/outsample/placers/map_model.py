@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from outsample.neighbors.distinct import Copies
+from outsample.neighbors.duplicates import Copies
 from outsample.neighbors.neighborhoods import Neighborhoods, Search
 from outsample.placers.candidates import Constraints
 from outsample.placers.problem import UNIT_NEIGHBOR, WIDE, Problem
@@ -20,7 +20,7 @@ from outsample.records import Placement, Weights
 from outsample.trust.bounds import lipschitz_estimates
 from outsample.trust.error_bars import calibrated_bars, lengths
 from outsample.trust.error_scale import SIZES, lengths_around
-from outsample.trust.judge import Judge
+from outsample.trust.quality import QualityEstimator
 
 # The Lipschitz constant looks at no fewer neighbours than this.
 LIPSCHITZ_NEIGHBORS = 10
@@ -39,7 +39,7 @@ class MapModel(NamedTuple):
 
     search: Search
     fitted: FittedPlacer
-    judge: Judge
+    judge: QualityEstimator
     n_jobs: int | None
 
     def transform(self, X: Points) -> np.ndarray:
@@ -114,5 +114,5 @@ def learn(
     widest = float(lengths(np.ptp(columns, axis=1)[None])[0])
     bars = calibrated_bars(errors, around, slopes, widest, level, n_jobs)
     slope = float(slopes.max()) if lipschitz is None else lipschitz
-    judge = Judge(problem.X, Y, bars, slope, problem.dimension)
+    judge = QualityEstimator(problem.X, Y, bars, slope, problem.dimension)
     return MapModel(problem.search, selection.fitted, judge, n_jobs), selection

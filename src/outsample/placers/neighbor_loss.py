@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from outsample._kernels import neighbor_loss as kernels
+from outsample._compiled import neighbor_loss as kernels
 from outsample._parallel import over_rows
 from outsample._validation import check_number
 from outsample.neighbors.neighborhoods import Neighborhoods

@@ -6,12 +6,13 @@ from functools import cached_property
 
 import numpy as np
 
-from outsample.kernel import affinity
-from outsample.neighbors import few_columns, local_pca
-from outsample.neighbors.cuts import first_columns, first_rows, without_self
+from outsample.neighbors import local_pca
 from outsample.neighbors.neighborhoods import Neighborhoods, Search
+from outsample.neighbors.reduced_coordinates import ReducedCoordinates, reduce_columns
+from outsample.neighbors.truncation import first_columns, first_rows, without_self
 from outsample.points import Points, map_size
 from outsample.records import Frames, Neighbors
+from outsample.spectral import affinity
 
 # Lengths are in units of the distance to this neighbour.
 UNIT_NEIGHBOR = 15
@@ -52,7 +53,7 @@ class Problem:
         self._found: Neighbors | None = None
         self._others: Neighbors
         self._Q: Points
-        self._few: few_columns.FewColumns | None = None
+        self._reduced: ReducedCoordinates | None = None
         self._all: Neighbors | None = None
 
     @property
@@ -87,7 +88,7 @@ class Problem:
         self._search(rows, k + 2)
         others = first_rows(self._others, len(rows))
         near = self.search.narrowed(self._Q[: len(rows)], others, k, rows)
-        near.few = self._few.first(len(rows)) if self._few else None
+        near.few = self._reduced.first(len(rows)) if self._reduced else None
         return near
 
     def nearest(self, rows: np.ndarray, k: int) -> Neighbors:
@@ -121,9 +122,9 @@ class Problem:
             self._rows, self._Q = rows, self.X[rows]
             self._found = found = self.search.nearest(self._Q, width)
             self._others = without_self(found, rows)
-            self._few = None
+            self._reduced = None
             if self._is_shared and self._kept_distances is not None:
-                self._few = few_columns.few_columns(self._kept_distances, self.Y, self._others)
+                self._reduced = reduce_columns(self._kept_distances, self.Y, self._others)
         return first_rows(found, len(rows))
 
     @cached_property

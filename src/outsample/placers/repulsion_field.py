@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import fft
 
-from outsample._kernels import field as kernels
+from outsample._compiled import field as kernels
 
 # Step of the grid in units of c. On a map of digits by t-SNE places differ from those by exact sums
 # by 1e-4 c with it (the median; nine in ten by less than 4e-4 c, four in a thousand end in another

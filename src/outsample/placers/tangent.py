@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from outsample._kernels import weights as kernels
+from outsample._compiled import weights as kernels
 from outsample._parallel import over_rows
 from outsample.neighbors.local_pca import image_frames
 from outsample.neighbors.neighborhoods import Neighborhoods

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from outsample._kernels import landmarks as kernels
+from outsample._compiled import landmarks as kernels
 from outsample._parallel import over_rows
 from outsample._validation import check_choice, check_number
-from outsample.kernel.units import exact_mean, unit_scale
 from outsample.neighbors.neighborhoods import Neighborhoods
 from outsample.placers.diffusion import farthest
 from outsample.placers.growth import OriginalMapMixin
@@ -30,6 +29,7 @@ from outsample.placers.protocol import Arrays, ModelFamily
 from outsample.placers.weighting import power_weights
 from outsample.points import Points
 from outsample.records import Neighbors, Weights
+from outsample.spectral.units import exact_mean, unit_scale
 
 if TYPE_CHECKING:
     from outsample.placers.problem import Problem

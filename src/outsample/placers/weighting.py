@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from outsample._kernels import weights as kernels
+from outsample._compiled import weights as kernels
 from outsample._parallel import over_rows
 from outsample._validation import check_number
 from outsample.neighbors.neighborhoods import Neighborhoods

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from outsample.estimators.streaming import StreamingExtension
 from outsample.files.learned_rows import LearnedRows
 from outsample.files.model_file import identity, load, save
 from outsample.files.old_learned_rows import LearnedFileError
 from outsample.service.errors import RequestError
 from outsample.service.served_model import ServedModel, placement_columns
 from outsample.service.settings import Settings
+from outsample.streaming.extension import StreamingExtension
 
 # Calls or rows after which a snapshot is written, so that replay takes seconds; and the file size
 # from which old calls are removed.

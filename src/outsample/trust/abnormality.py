@@ -24,10 +24,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from outsample.neighbors.cuts import first_counts, without_self
-from outsample.neighbors.distinct import Distinct
+from outsample.neighbors.duplicates import Distinct
 from outsample.neighbors.index import NeighborIndex
 from outsample.neighbors.ties import tied_sizes, with_ties
+from outsample.neighbors.truncation import first_counts, without_self
 from outsample.points import Points, largest_entry
 from outsample.records import Neighbors
 from outsample.trust import planes

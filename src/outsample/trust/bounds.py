@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from outsample._kernels import bounds as kernels
+from outsample._compiled import bounds as kernels
 from outsample._parallel import over_rows
 from outsample.records import Neighbors
 

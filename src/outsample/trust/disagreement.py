@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from outsample._kernels import gls as kernels
+from outsample._compiled import gls as kernels
 from outsample._parallel import over_rows
 from outsample.records import Neighbors, Weights
 

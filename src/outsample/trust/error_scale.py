@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from outsample._kernels import bounds as kernels
-from outsample._kernels import stumps as boosting
+from outsample._compiled import bounds as kernels
+from outsample._compiled import stumps as boosting
 from outsample._parallel import over_rows
 from outsample.neighbors.ties import TIE_TOLERANCE
 from outsample.records import Neighbors

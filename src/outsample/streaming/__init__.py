@@ -1,0 +1,1 @@
+"""Models that learn from arriving rows, and tests for drift."""
