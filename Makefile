@@ -9,7 +9,7 @@ SLOWEST := --durations=15 --durations-min=1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo live test test-long lint types imports unit package bench docs figures clean
+.PHONY: help demo live test test-long format lint types imports unit package bench docs figures clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-9s %s\n", $$1, $$2 }' Makefile
@@ -23,6 +23,10 @@ test-long: $(VENV)/.has-dev  ## nightly: laws with 20 times the examples, what i
 	$(BIN)/pytest tests --hypothesis-profile=nightly -m "laws or long" $(SLOWEST) $(PYTEST_ARGS)
 	OUTSAMPLE_FUZZ=20000 $(BIN)/pytest -s tests/estimators/test_fuzz.py -k random
 	OUTSAMPLE_FILE_FUZZ=10000 $(BIN)/pytest -s tests/files/test_bad_model_files.py -k mutants
+
+format: $(VENV)/.has-dev  ## sort imports and lay out the code as ruff does
+	$(BIN)/ruff check --select I --fix .
+	$(BIN)/ruff format .
 
 lint: $(VENV)/.has-dev  ## ruff, hadolint
 	$(BIN)/ruff check .
