@@ -19,7 +19,7 @@ demo: $(VENV)/.has-plots  ## place new points on a map; results in build/demo
 
 test: lint types imports unit package  ## all checks; what CI runs
 
-test-long: $(VENV)/.has-dev  ## nightly: laws with 20 times the examples, what is marked long, fuzzes
+test-long: $(VENV)/.has-dev  ## nightly: laws with 200 examples each, what is marked long, fuzzes
 	$(BIN)/pytest tests --hypothesis-profile=nightly -m "laws or long" $(SLOWEST) $(PYTEST_ARGS)
 	OUTSAMPLE_FUZZ=20000 $(BIN)/pytest -s tests/estimators/test_fuzz.py -k random
 	OUTSAMPLE_FILE_FUZZ=10000 $(BIN)/pytest -s tests/files/test_bad_model_files.py -k mutants

@@ -21,12 +21,12 @@ sys.path.insert(0, str(Path(__file__).parent / "tests"))
 
 settings.register_profile(
     "default",
-    max_examples=10,
+    max_examples=6,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-# `make test-long`: twenty times the examples, new ones every night, told so that they come back.
+# `make test-long`: many more examples, new ones every night, printed so that they can be repeated.
 settings.register_profile(
     "nightly",
     parent=settings.get_profile("default"),
@@ -35,7 +35,7 @@ settings.register_profile(
     print_blob=True,
 )
 # Without the compiler the same examples take a hundred times as long.
-settings.register_profile("plain", parent=settings.get_profile("default"), max_examples=5)
+settings.register_profile("plain", parent=settings.get_profile("default"), max_examples=3)
 settings.load_profile("plain" if os.environ.get("NUMBA_DISABLE_JIT") == "1" else "default")
 # Which test is the first to compile a kernel differs from run to run.
 compiling.FIRST_USE.is_shown = True

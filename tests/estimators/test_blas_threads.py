@@ -85,3 +85,9 @@ def test_products_use_as_many_threads_as_jobs(n_jobs, threads, monkeypatch):
     after = [one["num_threads"] for one in threadpool_info() if one["user_api"] == "openmp"]
     assert counts and set(counts) == {threads}
     assert before == after
+
+
+def test_threads_of_n_jobs(monkeypatch):
+    monkeypatch.setattr(_parallel.os, "cpu_count", lambda: 4)
+    threads = {None: 1, 1: 1, 3: 3, -1: 4, -2: 3, -4: 1, -9: 1}
+    assert {n_jobs: _parallel.thread_count(n_jobs) for n_jobs in threads} == threads

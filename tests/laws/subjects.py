@@ -218,11 +218,6 @@ def handed(name, X):
     return sparse.csr_matrix(X) if SUBJECTS[name].is_sparse else X
 
 
-def full_name(estimator, parameter):
-    """Name of a parameter of the estimator or of the extension inside it, if there is one."""
-    return next((key for key in estimator.get_params() if key.split("__")[-1] == parameter), None)
-
-
 def fit(name, X, Y, **changes):
     """Fit a new copy, its neighbourhoods and dimensions cut down to what X has."""
     subject = SUBJECTS[name]
@@ -235,16 +230,18 @@ def fit(name, X, Y, **changes):
         most["n_neighbors"] = n - 1  # with all of them it is a process
     if subject.group == "diffusion map":
         most = {"n_neighbors": n - 1, "n_components": n - 1}
+    parameters = model.get_params()
+    # Of a detector with an extension inside, its own parameter counts first.
+    names = {key.split("__")[-1]: key for key in reversed(parameters)}
     for parameter, largest in most.items():
-        key = full_name(model, parameter)
-        if key and isinstance(model.get_params()[key], int):
-            model.set_params(**{key: min(model.get_params()[key], largest)})
+        key = names.get(parameter)
+        if key and isinstance(parameters[key], int):
+            model.set_params(**{key: min(parameters[key], largest)})
     if name.startswith("process"):
         model.set_params(n_neighbors=n)
     for parameter, value in changes.items():
-        key = full_name(model, parameter)
-        assert key, f"{name} has no {parameter}"
-        model.set_params(**{key: value})
+        assert parameter in names, f"{name} has no {parameter}"
+        model.set_params(**{names[parameter]: value})
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The kernel falls")
         with sparse_stays() if subject.is_sparse else nullcontext():

@@ -58,11 +58,14 @@ def left_out_of(extension):
 @pytest.mark.parametrize("name", MODELS)
 @given(seed=st.integers(0, 10**6))
 def test_leave_one_out_is_refitting_without_the_row(name, seed):
+    """For five of the rows; `test_the_error_is_the_mean_over_the_rows` refits without each row."""
     X, Y = data(seed)
     extension = MODELS[name].fit(X, Y)
-    found, rows = left_out_of(extension).coordinates, extension.distinct_.rows
-    expected = reference.leave_one_out(X, Y, lambda a, b: MODELS[name].fit(a, b).transform)
-    np.testing.assert_allclose(found, expected[rows], rtol=1e-9, atol=1e-9)
+    left_out, rows = left_out_of(extension).coordinates, extension.distinct_.rows
+    for at in range(seed % 8, len(rows), 8):
+        model = MODELS[name].fit(*(np.delete(array, rows[at], axis=0) for array in (X, Y)))
+        expected = model.transform(X[[rows[at]]])[0]
+        np.testing.assert_allclose(left_out[at], expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", MODELS)
