@@ -1,10 +1,10 @@
 # Everything runs from .venv, made here on first use. `make help` lists the targets.
 
 PYTHON ?= python3
-PYTEST_ARGS ?= -n 2
+PYTEST_ARGS ?= -n 2 --dist worksteal
 VENV := .venv
 BIN := $(VENV)/bin
-COV := --cov --cov-report= --cov-fail-under=0
+COV := --cov-report= --cov-fail-under=0
 SLOWEST := --durations=15 --durations-min=1
 
 .DEFAULT_GOAL := help
@@ -40,14 +40,16 @@ imports: $(VENV)/.has-dev  ## import layers
 	$(BIN)/lint-imports
 
 # Two processes of tests fill two cores: more threads of OpenMP only wait for one another. BLAS
-# keeps its two, because there are tests of what they change.
+# keeps its two, because there are tests of what they change. Bytecode is kept, whatever the
+# environment says: the tests start many processes.
 unit: export OMP_NUM_THREADS = 1
 unit: export OPENBLAS_NUM_THREADS = 2
+unit: export PYTHONDONTWRITEBYTECODE =
 # Coverage cannot see into compiled kernels, so their tests run once more as plain Python
 # (which, unlike compiled code, warns of overflow: not a fault there).
 unit: $(VENV)/.has-dev  ## tests and doctests, with coverage
-	$(BIN)/pytest $(COV) $(SLOWEST) $(PYTEST_ARGS)
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -m 'kernels and not long' --no-header -W ignore::RuntimeWarning $(COV) --cov-append $(PYTEST_ARGS)
+	$(BIN)/pytest --cov $(COV) $(SLOWEST) $(PYTEST_ARGS)
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest tests -m 'kernels and not long' --no-header -W ignore::RuntimeWarning --cov=src/outsample/_compiled $(COV) --cov-append $(PYTEST_ARGS)
 	$(BIN)/coverage report
 
 package: $(VENV)/.has-dev  ## wheel and source, installed where there is nothing else, and tried

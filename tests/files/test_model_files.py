@@ -533,7 +533,7 @@ def test_a_detector_that_is_large(data, path, monkeypatch):
 
 @pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux' /proc")
-def test_a_large_model_loads_at_once_and_is_shared(tmp_path):
+def test_a_large_model_is_not_read_by_loading_and_is_shared(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.random((400_000, 40))
     fitted = PCAExtension(weighting="distance", index="brute", **FIXED).fit(X, X[:, :2])
@@ -541,7 +541,7 @@ def test_a_large_model_loads_at_once_and_is_shared(tmp_path):
     outsample.save(fitted, path)
     size = path.stat().st_size
     program = """
-import sys, time
+import sys
 import numpy as np, outsample
 import outsample.files.loading
 
@@ -555,9 +555,8 @@ def memory(name, file=""):
     return total
 
 before = memory("Rss:")
-start = time.perf_counter()
 model = outsample.load(sys.argv[1])
-print(time.perf_counter() - start, memory("Rss:") - before, flush=True)
+print(memory("Rss:") - before, flush=True)
 placed = model.place(np.full((1, 40), 0.5))
 print("placed", flush=True)
 sys.stdin.read(1)
@@ -568,7 +567,7 @@ sys.stdin.read(1)
     command = [sys.executable, "-c", program, str(path)]
     options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     processes = [subprocess.Popen(command, **options) for _ in range(4)]
-    loads = [process.stdout.readline().split() for process in processes]
+    grown = [int(process.stdout.readline()) for process in processes]
     assert all(process.stdout.readline() == "placed\n" for process in processes)
     for process in processes:
         process.stdin.write("x")
@@ -576,10 +575,9 @@ sys.stdin.read(1)
     used = np.array([process.stdout.readline().split() for process in processes], dtype=float)
     for process in processes:
         process.communicate("x")
-    for seconds, grown in loads:
-        assert float(seconds) < 1 and int(grown) < 5e7
+    assert max(grown) < 5e7  # `load` reads no array
     resident, share, own = used.T
-    print(f"{size / 1e6:.0f} MB:", loads, resident, share, own)
+    print(f"{size / 1e6:.0f} MB:", grown, resident, share, own)
     assert (resident > 0.95 * size).all()  # all of it was verified
     assert share.sum() < 1.05 * size and own.sum() == 0  # and there is one copy
 

@@ -26,7 +26,6 @@ from click.testing import CliRunner
 from outsample.cli import main
 from service_tools import AUTHORISED, TOKEN, Process, http_request, rows, saved
 
-LISTENING_SECONDS = 3.0
 CHUNKED = http_request(b"", length=0).replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
 
 
@@ -276,9 +275,7 @@ def test_it_listens_at_once_and_reports_the_progress_of_its_start(tmp_path):
     store = LearnedRows(f"{model}.learned", about["model"], 3, {}, {})
     store.add([(rows(1, seed), None) for seed in range(1500)])
     store.close()
-    start = time.monotonic()
     late = Process(model, ready=False)
-    listening = time.monotonic() - start
     states = []
     while (answer := late.client.get("/ready")).status_code == 503:
         states.append(answer.json())
@@ -287,12 +284,10 @@ def test_it_listens_at_once_and_reports_the_progress_of_its_start(tmp_path):
         assert late.client.get("/health").status_code == 200
         assert late.client.get("/model").status_code == 200
     assert states and all(state["status"] == "starting" for state in states)
+    assert states[0]["replayed"] < 1500  # it listens before all rows are learned again
     assert states[-1]["total"] == 1500 and states[-1]["replayed"] >= states[0]["replayed"]
     assert late.client.get("/model").json()["n_seen"] == 1505
     late.end()
-    # The bound holds on an idle machine; start-up is mostly imports, so several times that is
-    # only reached if what was learned counts.
-    assert listening < 10 * LISTENING_SECONDS
 
 
 def test_a_damaged_file_ends_the_service_with_a_reason(tmp_path):
