@@ -660,18 +660,22 @@ def boosted_steps(steps, target, n_steps, rounds, rate, least, rising):
     return values
 
 
-def convex_weights(errors, steps=20_000):
-    """Shares of least sum_i |sum_j w_j e_ij| on the simplex, by mirrored subgradients."""
-    shares, best, least = np.full(len(errors), 1 / len(errors)), None, np.inf
-    for step in range(1, steps + 1):
-        mixed = np.tensordot(shares, errors, 1)
-        lengths = np.linalg.norm(mixed, axis=1)
-        if lengths.sum() < least:
-            best, least = shares, lengths.sum()
-        slopes = (errors * mixed).sum(axis=2) @ (1 / np.maximum(lengths, 1e-12))
-        shares = shares * np.exp(-slopes / np.abs(slopes).max() / step**0.5)
-        shares = shares / shares.sum()
-    return best
+def convex_weights(errors):
+    """Weights of least sum_i |sum_j w_j e_ij| on the simplex, by a general solver."""
+    n_parts = len(errors)
+
+    def total_length(weights):
+        return np.linalg.norm(np.tensordot(weights, errors, 1), axis=1).sum()
+
+    solution = optimize.minimize(
+        total_length,
+        np.full(n_parts, 1 / n_parts),
+        method="SLSQP",
+        bounds=[(0, 1)] * n_parts,
+        constraints={"type": "eq", "fun": lambda weights: weights.sum() - 1},
+        options={"ftol": 1e-12},
+    )
+    return solution.x / solution.x.sum()
 
 
 def perplexity_shares(distances, perplexity):

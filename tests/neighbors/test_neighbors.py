@@ -52,14 +52,15 @@ def test_any_scale(kind, scale):
     np.testing.assert_allclose(scaled.distances / scale, plain.distances, rtol=1e-13)
 
 
+N = 120
 HARD = {
-    "spread": lambda rng: rng.normal(size=(300, 5)),
-    "grid": lambda rng: rng.integers(0, 4, (300, 3)).astype(float),
-    "one place": lambda rng: np.ones((300, 2)),
-    "two scales": lambda rng: rng.normal(size=(300, 2)) * 10.0 ** rng.integers(-170, 1, (300, 1)),
-    "tiny": lambda rng: rng.normal(size=(300, 3)) * 1e-165,
-    "huge": lambda rng: rng.uniform(-1, 1, (300, 3)) * 3e299,
-    "a line": lambda rng: np.sort(rng.random((300, 1)), axis=0),
+    "spread": lambda rng: rng.normal(size=(N, 5)),
+    "grid": lambda rng: rng.integers(0, 4, (N, 3)).astype(float),
+    "one place": lambda rng: np.ones((N, 2)),
+    "two scales": lambda rng: rng.normal(size=(N, 2)) * 10.0 ** rng.integers(-170, 1, (N, 1)),
+    "tiny": lambda rng: rng.normal(size=(N, 3)) * 1e-165,
+    "huge": lambda rng: rng.uniform(-1, 1, (N, 3)) * 3e299,
+    "a line": lambda rng: np.sort(rng.random((N, 1)), axis=0),
 }
 
 
@@ -75,7 +76,7 @@ def test_a_tree_finds_what_a_full_scan_finds(name, monkeypatch):
     away = far[:, None] * rng.uniform(-1, 1, (4, X.shape[1]))
     queries = np.vstack([X[::17], X[:9] * (1 + 1e-9), away])
     index = NeighborIndex(X, "kd_tree")
-    for k in (1, 6, 40, 300):
+    for k in (1, 6, 40, N):
         found, apart = np.empty((len(queries), k), dtype=np.int64), np.empty((len(queries), k))
         search.scan_nearest(0, len(queries), X, len(X), queries, found, apart)
         near = index.nearest(queries, k)
