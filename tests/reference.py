@@ -371,9 +371,10 @@ def without(rows, i):
     return np.delete(rows, i, axis=0)
 
 
-def leave_one_out(X, Y, fit):
-    """Place every row by a model fitted to the others: ``fit(X, Y)`` returns a function."""
-    return np.vstack([fit(without(X, i), without(Y, i))(X[i : i + 1]) for i in range(len(X))])
+def leave_one_out(X, Y, fit, step=1):
+    """Place every ``step``-th row by a model fitted to the others; ``fit`` returns a function."""
+    rows = range(0, len(X), step)
+    return np.vstack([fit(without(X, i), without(Y, i))(X[i : i + 1]) for i in rows])
 
 
 def gaussian(A, B, epsilon):

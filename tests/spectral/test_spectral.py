@@ -91,10 +91,10 @@ def test_leaving_a_row_out_of_the_diffusion_is_close():
     kernel = transitions.markov(affinity.gaussian(X, epsilon), 1.0)
     closed = left_out.left_out_of_markov(kernel, f, 0.0)
     placed = reference.leave_one_out(
-        X, f, lambda A, B: lambda q: reference.nystroem(A, B, q, epsilon, 1.0)
+        X, f, lambda A, B: lambda q: reference.nystroem(A, B, q, epsilon, 1.0), step=3
     )
-    true = np.linalg.norm(f - placed, axis=1).mean()
-    assert np.linalg.norm(closed, axis=1).mean() == pytest.approx(true, rel=0.3)
+    true = np.linalg.norm(f[::3] - placed, axis=1).mean()
+    assert np.linalg.norm(closed[::3], axis=1).mean() == pytest.approx(true, rel=0.3)
 
 
 def test_an_isolated_row_counts_as_unknown():
