@@ -92,10 +92,10 @@ def test_no_file_is_long():
         assert len(path.read_text().splitlines()) <= 300, path
 
 
-@pytest.mark.parametrize(("n_neighbors", "n"), [(10, 50_000), ("auto", 10_000)])
-def test_per_point_tangents_search_the_training_set_once(n_neighbors, n):
+@pytest.mark.parametrize("n_neighbors", [10, "auto"])
+def test_per_point_tangents_search_the_training_set_once(n_neighbors):
     rng = np.random.default_rng(0)
-    X = np.tanh(rng.normal(size=(n, 3)) @ rng.normal(size=(3, 14)))
+    X = np.tanh(rng.normal(size=(10_000, 3)) @ rng.normal(size=(3, 14)))
     extension = PCAExtension(
         weighting="local_tangent", n_neighbors=n_neighbors, order=0, loss="squared"
     ).fit(X, X[:, :2])
