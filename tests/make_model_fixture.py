@@ -12,11 +12,11 @@ import numpy as np
 import outsample
 import recording
 from outsample import NoveltyDetector, PCAExtension
-from outsample.files.model_file import VERSION
+from outsample.files.model_file import FORMAT_VERSION
 
 
 def main() -> None:
-    path = Path(__file__).parent / "data" / f"model-v{VERSION}.outsample"
+    path = Path(__file__).parent / "data" / f"model-v{FORMAT_VERSION}.outsample"
     if path.exists():
         raise SystemExit(f"{path} exists already; a version has one fixture")
     X = np.random.default_rng(7).normal(size=(60, 3))

@@ -377,7 +377,7 @@ def escape(number: int, files: list[Path], scratch: Path) -> str | None:
             except ModelFileError:
                 pass
         # Half of them are read when they are first used, as large files are.
-        model_file.VERIFIED_BYTES = 2**26 if number % 2 else 0
+        model_file.MAX_EAGER_BYTES = 2**26 if number % 2 else 0
         try:
             model = outsample.load(scratch)
             told = answers(model)

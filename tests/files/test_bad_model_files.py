@@ -91,7 +91,7 @@ def refused(path, data, says, readers=READERS):
     ids=["empty", "short", "pickle", "zip", "npy", "csv", "zeros", "ones"],
 )  # fmt: skip
 def test_other_files_are_no_models(data, path):
-    refused(path, data, "is no model of outsample's")
+    refused(path, data, "is not a model of outsample")
 
 
 def test_what_is_no_file_at_all(tmp_path):
@@ -100,7 +100,7 @@ def test_what_is_no_file_at_all(tmp_path):
             read(tmp_path)
         with pytest.raises(ModelFileError, match="no such file"):
             read(tmp_path / "nothing.outsample")
-        with pytest.raises(ModelFileError, match="no plain file"):
+        with pytest.raises(ModelFileError, match="not a regular file"):
             read(os.devnull)
         with pytest.raises(ModelFileError, match="cannot be read"):
             read("nul\0")
@@ -109,16 +109,16 @@ def test_what_is_no_file_at_all(tmp_path):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ModelFileError, match="no plain file"):
+    with pytest.raises(ModelFileError, match="not a regular file"):
         outsample.load(tmp_path / "pipe")
 
 
 def test_arrays_of_somebody_else(path):
     safetensors = pytest.importorskip("safetensors.numpy")
     safetensors.save_file({"x": np.zeros(9)}, path, metadata={"format": "pt"})
-    refused(path, path.read_bytes(), "holds arrays, but is no model")
+    refused(path, path.read_bytes(), "contains arrays, but is not a model")
     safetensors.save_file({"x": np.zeros(9)}, path)
-    refused(path, path.read_bytes(), "is no model")
+    refused(path, path.read_bytes(), "is not a model")
 
 
 # Damage.
@@ -144,8 +144,8 @@ def test_a_flipped_bit_in_an_array_is_named(good, path):
     at = len(good) - len(body) + header["embedding_"]["data_offsets"][0] + 5
     data = bytearray(good)
     data[at] ^= 4
-    refused(path, data, "array 'embedding_' is not what was written. Take it from a backup",
-            [outsample.load])  # fmt: skip
+    problem = "array 'embedding_' does not agree with its checksum. Restore it from a backup"
+    refused(path, data, problem, [outsample.load])
     assert describe(path).class_name == "PCAExtension"  # which does not read the arrays
     assert read_columns(path)["id"].tolist() == list(range(30))
 
@@ -173,16 +173,16 @@ def changed(**change):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (changed(shape=[-30, 2]), "no shape or place"),
-        (changed(shape=[2**40, 2**40]), "does not fit its place"),
-        (changed(shape=[10**30, 0]), "no shape or place"),
-        (changed(shape=[30, 2.0]), "no shape or place"),
-        (changed(shape=[30, True]), "no shape or place"),
-        (changed(shape=[1] * 40), "no shape or place"),
-        (changed(dtype="F128"), "unknown type"),
-        (changed(dtype=["F64"]), "unknown type"),
-        (changed(data_offsets=[0, 2**60]), "no shape or place"),
-        (changed(data_offsets=[480, 0]), "does not fit its place"),
+        (changed(shape=[-30, 2]), "no valid shape or offsets"),
+        (changed(shape=[2**40, 2**40]), "does not fit its offsets"),
+        (changed(shape=[10**30, 0]), "no valid shape or offsets"),
+        (changed(shape=[30, 2.0]), "no valid shape or offsets"),
+        (changed(shape=[30, True]), "no valid shape or offsets"),
+        (changed(shape=[1] * 40), "no valid shape or offsets"),
+        (changed(dtype="F128"), "unknown dtype"),
+        (changed(dtype=["F64"]), "unknown dtype"),
+        (changed(data_offsets=[0, 2**60]), "no valid shape or offsets"),
+        (changed(data_offsets=[480, 0]), "does not fit its offsets"),
         (changed(data_offsets=[64, 544]), "does not begin where|bytes, but its arrays end"),
         (lambda header: {**header, "again": header["embedding_"]}, "does not begin where"),
         (lambda header: {**header, "embedding_": 3}, "is not described"),
@@ -206,7 +206,7 @@ def test_names_that_occur_twice_nan_and_depth(good, path):
         return len(raw).to_bytes(8, "little") + raw + body
 
     refused(path, file(raw[:-1] + b',"embedding_":{}}'), "a name occurs twice")
-    refused(path, file(raw[:-1] + b',"more":NaN}'), "NaN is no number")
+    refused(path, file(raw[:-1] + b',"more":NaN}'), "NaN is not a number")
     refused(path, file(b"[" * 200_000), "damaged")
     refused(path, file(b'{"a":' * 100_000), "damaged")
     refused(path, file(b"[]"), "damaged")
@@ -253,8 +253,8 @@ def test_wrong_texts(good, path):
                 read(path)
             except ModelFileError as error:
                 assert str(path) in str(error)
-    refused(path, sealed(header, texts | {"sha256": "{}"}, body), "checksums")
-    refused(path, sealed(header, texts | {"sha256": "3"}, body), "checksums")
+    refused(path, sealed(header, texts | {"sha256": "{}"}, body), "one checksum per array")
+    refused(path, sealed(header, texts | {"sha256": "3"}, body), "one checksum per array")
 
 
 def test_no_class_outside_the_table_is_built(good, path):
@@ -343,37 +343,37 @@ FIELD = "model_.fitted.field"
 @pytest.mark.parametrize(
     ("model", "change", "says"),
     [
-        ("gaussian", cut(f"{BARS}.scale.values", lambda v: v[:, 1:]), "do not fit the cuts"),
-        ("gaussian", cut(f"{BARS}.scale.cuts", lambda v: v[:, ::-1]), "cuts fall"),
-        ("gaussian", cut(f"{BARS}.knots"), "knots do not fit"),
+        ("gaussian", cut(f"{BARS}.scale.values", lambda v: v[:, 1:]), "one column more than .cuts"),
+        ("gaussian", cut(f"{BARS}.scale.cuts", lambda v: v[:, ::-1]), "cuts decrease"),
+        ("gaussian", cut(f"{BARS}.knots"), "knots has"),
         ("gaussian", replaced("LocalPlacer", weighting={"object": 1}), "weighting is"),
-        ("blend", replaced("Blend", shares={"tuple": [0.5, 0.3, 0.3]}), "shares do not fit"),
+        ("blend", replaced("Blend", shares={"tuple": [0.5, 0.3, 0.3]}), "shares must be"),
         ("blend", replaced("FittedDiffusion", placer=None), "placer is None"),
-        ("repulsion field", cut(f"{FIELD}.coefficients", np.ravel), "with 2 sides"),
+        ("repulsion field", cut(f"{FIELD}.coefficients", np.ravel), "with 2 dimensions"),
         ("repulsion field", cut(f"{FIELD}.coefficients", lambda v: v * np.nan), "outside their"),
         ("repulsion field", cut(f"{FIELD}.corner"), "has a side of 1"),
-        ("repulsion field", replaced("RepulsionField", step=0.0), "must be a float in its range"),
-        ("fixed walk", replaced("FixedWalk", k=24), "k does not fit"),
-        ("fixed walk", replaced("FixedWalk", k=None), "k does not fit"),
-        ("fixed walk", cut("walk_.reach"), "reach does not fit"),
+        ("repulsion field", replaced("RepulsionField", step=0.0), "must be a float above"),
+        ("fixed walk", replaced("FixedWalk", k=24), "k is not valid"),
+        ("fixed walk", replaced("FixedWalk", k=None), "k is not valid"),
+        ("fixed walk", cut("walk_.reach"), "reach has"),
         ("fixed walk", cut("eigenvalues_", lambda v: v * 1e-13), "too small to be extended"),
-        ("pyramids", cut("errors_"), "do not fit the scales"),
-        ("multiscale", cut("errors_"), "do not fit the scales"),
-        ("multiscale", cut("sampled_.0"), "do not fit the sampled rows"),
-        ("sparse", replaced("NeighborIndex", kind="kd_tree"), "does not take sparse points"),
-        ("sparse", replaced("LocalPlacer", order=1), "does not take sparse points"),
-        ("detector", cut("scores_", lambda v: v[::-1]), "scores_ falls"),
+        ("pyramids", cut("errors_"), "errors_ has"),
+        ("multiscale", cut("errors_"), "errors_ has"),
+        ("multiscale", cut("sampled_.0"), "one row per sampled row"),
+        ("sparse", replaced("NeighborIndex", kind="kd_tree"), "does not support sparse points"),
+        ("sparse", replaced("LocalPlacer", order=1), "does not support sparse points"),
+        ("detector", cut("scores_", lambda v: v[::-1]), "scores_ decreases"),
         ("detector", cut("scores_", lambda v: v[:0]), "scores_ are missing"),
         ("detector", replaced("NoveltyModel", model=None), "not that of its extension"),
         ("walk", replaced("Distinct", rows={"array": "eigenvalues_"}), "distinct.rows"),
         ("local tangent", replaced("LocalPlacer", loss="cubic"), "must be one of"),
-        ("local tangent", replaced("Search", radius=-1.0), "must be a float in its range"),
-        ("local tangent", replaced("Search", least_framed=True), "whole number"),
+        ("local tangent", replaced("Search", radius=-1.0), "must be a float above"),
+        ("local tangent", replaced("Search", least_framed=True), "must be an integer"),
         ("local tangent", replaced("MapModel", n_jobs=0), "n_jobs is 0"),
         ("local tangent", replaced("MapModel", n_jobs=10**6), "n_jobs"),
-        ("extended", replaced("NotKept", words=3), "must be a text"),
+        ("extended", replaced("NotKept", words=3), "must be str"),
         ("split detector", replaced("Tail", spread={"float": "nan"}), "spread"),
-        ("split detector", replaced("TrainingScores", tails=[]), "must be a pair"),
+        ("split detector", replaced("TrainingScores", tails=[]), "must be a tuple of 2"),
     ],
 )
 def test_hostile_parts(several, model, change, says, path):
@@ -462,7 +462,7 @@ def test_a_folder_of_old_versions_still_loads():
     folder = Path(__file__).parents[1] / "data"
     files = sorted(folder.glob("model-v*.outsample"))
     assert [int(file.stem.rpartition("v")[2]) for file in files] == list(
-        range(1, model_file.VERSION + 1)
+        range(1, model_file.FORMAT_VERSION + 1)
     )
     import recording
 

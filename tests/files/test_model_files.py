@@ -42,10 +42,9 @@ from outsample import (
     _compiled,
 )
 from outsample.files import model_file
-from outsample.files.estimator_schema import CLASSES
-from outsample.files.learned_schema import ESTIMATORS
+from outsample.files.estimator_schema import ESTIMATORS
 from outsample.files.model_file import describe, read_columns
-from outsample.files.schema import FIELDS
+from outsample.files.schema import CLASSES, SCHEMAS
 from outsample.neighbors.index import NeighborIndex
 from outsample.placers.local import LocalPlacer
 
@@ -96,10 +95,10 @@ def test_what_the_recording_lacks_answers_as_before(models, name, path):
 
 
 def test_the_table_knows_every_field_of_its_classes():
-    for cls in set(FIELDS) - set(ESTIMATORS) - {NeighborIndex}:
+    for cls in set(SCHEMAS) - set(ESTIMATORS) - {NeighborIndex}:
         own = cls._fields if issubclass(cls, tuple) else [field.name for field in fields(cls)]
-        assert set(FIELDS[cls]) == set(own), cls
-    assert CLASSES.keys() == {cls.__name__ for cls in FIELDS}
+        assert set(SCHEMAS[cls].fields) == set(own), cls
+    assert set(CLASSES.values()) == set(SCHEMAS)
 
 
 def test_every_estimator_of_the_library_can_be_saved():
@@ -198,9 +197,9 @@ def test_columns_and_names_are_carried_along(extension, path):
     ("options", "error"),
     [
         ({"columns": {"id": np.arange(39)}}, r"columns\['id'\] has 39 rows, but 40"),
-        ({"columns": {"id": np.zeros((40, 2))}}, r"columns\['id'\] is no column"),
-        ({"columns": {"id": [None] * 40}}, r"columns\['id'\] holds objects"),
-        ({"columns": {"when": np.zeros(40, "M8[s]")}}, r"columns\['when'\] is no column"),
+        ({"columns": {"id": np.zeros((40, 2))}}, r"columns\['id'\] is not a column"),
+        ({"columns": {"id": [None] * 40}}, r"columns\['id'\] contains objects"),
+        ({"columns": {"when": np.zeros(40, "M8[s]")}}, r"columns\['when'\] is not a column"),
         ({"map_names": ["x"]}, "map_names"),
         ({"map_names": [1, 2]}, "map_names"),
     ],
@@ -262,7 +261,7 @@ def test_random_generators_are_not_kept(data, path):
     ("make", "error", "says"),
     [
         (lambda X, Y: PCAExtension(weighting=steep, **FIXED).fit(X, Y), TypeError,
-         "function steep, and a model file holds no code; use .*InverseDistance"),
+         "function steep, and a model file contains no code; use .*InverseDistance"),
         (lambda X, Y: NoveltyDetector(PCAExtension(weighting=np.exp, **FIXED)).fit(X, Y),
          TypeError, "function exp"),
         (lambda X, Y: Extended(model_file_fuzz.Identity(), KNeighborsRegressor()).fit(X),
@@ -452,7 +451,7 @@ def test_a_link_stays_and_others_may_read(extension, tmp_path):
 @pytest.fixture
 def unread(extension, path, monkeypatch):
     outsample.save(extension, path)
-    monkeypatch.setattr(model_file, "VERIFIED_BYTES", 0)
+    monkeypatch.setattr(model_file, "MAX_EAGER_BYTES", 0)
     return outsample.load(path)
 
 
@@ -498,12 +497,12 @@ def test_damage_shows_before_any_answer(extension, path, data, use, monkeypatch)
     damaged = bytearray(path.read_bytes())
     damaged[-3] ^= 1
     path.write_bytes(damaged)
-    with pytest.raises(ModelFileError, match=r"array .* is not what was written"):
+    with pytest.raises(ModelFileError, match=r"array .* does not agree with its checksum"):
         outsample.load(path)
-    monkeypatch.setattr(model_file, "VERIFIED_BYTES", 0)
+    monkeypatch.setattr(model_file, "MAX_EAGER_BYTES", 0)
     loaded = outsample.load(path)
     for _ in range(2):
-        with pytest.raises(ModelFileError, match=f"{path.name}.* is not what was written"):
+        with pytest.raises(ModelFileError, match=f"{path.name}.* does not agree with its checksum"):
             USES[use](loaded, data[0])
 
 
@@ -521,7 +520,7 @@ def test_it_is_pickled_as_what_it_is(unread, extension, data):
 
 def test_a_detector_that_is_large(data, path, monkeypatch):
     fitted = NoveltyDetector(PCAExtension(**FIXED)).fit(*data)
-    monkeypatch.setattr(model_file, "VERIFIED_BYTES", 0)
+    monkeypatch.setattr(model_file, "MAX_EAGER_BYTES", 0)
     loaded = again(fitted, path)
     np.testing.assert_array_equal(loaded.p_values(data[0]), fitted.p_values(data[0]))
     loaded = outsample.load(path)
@@ -543,7 +542,7 @@ def test_a_large_model_is_not_read_by_loading_and_is_shared(tmp_path):
     program = """
 import sys
 import numpy as np, outsample
-import outsample.files.loading
+import outsample.files.contents
 
 def memory(name, file=""):
     found, total = not file, 0

@@ -10,8 +10,8 @@ from scipy import sparse
 
 from laws.subjects import sparse_stays
 from outsample import NoveltyDetector, PCAExtension, load, save
-from outsample.files.kinds import Misfit, Scope
-from outsample.files.schema import fits
+from outsample.files.kinds import SchemaError, Scope
+from outsample.files.part_schema import is_a
 from outsample.neighbors import approximate
 from outsample.neighbors.index import INDEXES, NeighborIndex
 
@@ -205,8 +205,8 @@ def test_without_faiss_the_extra_is_named(monkeypatch):
     ("kind", "width"), [("codes", 0), ("kd_tree", 100), ("brute", 32), ("codes", 10**6)]
 )
 def test_a_file_cannot_hold_a_width_that_does_not_fit(kind, width):
-    with pytest.raises(Misfit, match="width"):
-        fits(NeighborIndex(np.eye(3), kind, width=width), Scope())
+    with pytest.raises(SchemaError, match="width"):
+        is_a(NeighborIndex)(NeighborIndex(np.eye(3), kind, width=width), Scope())
 
 
 def test_wide_columns_share_a_code_with_narrow_ones():

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from outsample.engines.batches import BatchAnswers, answers_of
-from outsample.files.layout import OWN_CHECKSUM, ModelFileError, opened, read_header
+from outsample.files.layout import OWN_CHECKSUM, ModelFileError, open_file, read_header
 
 # Models that a process keeps open.
 MAX_OPEN_MODELS = 8
@@ -179,11 +179,11 @@ def opened_model(
 
 
 def _file_state(path: str) -> tuple[int, int, int]:
-    with opened(path) as stream:
+    with open_file(path) as stream:
         status = os.fstat(stream.fileno())
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _checksum(path: str) -> str:
-    with opened(path) as stream:
+    with open_file(path) as stream:
         return read_header(path, stream, lambda texts: None).texts[OWN_CHECKSUM]

@@ -1,4 +1,8 @@
-"""Which estimators a model file may hold: their parameters, and what fits what they learnt."""
+"""Schemas of the estimators: the kinds of their fitted attributes, and how these fit together.
+
+Parameters need a kind only where they can be objects; `_check_parameters` of the estimator itself
+checks their values.
+"""
 
 from __future__ import annotations
 
@@ -6,221 +10,304 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from scipy import sparse
 
 from outsample._validation import GENERATORS, TrainingRecord
 from outsample.estimators.diffusion_maps import LEAST_EIGENVALUE, DiffusionMaps
 from outsample.estimators.extended import Extended, NotKept
+from outsample.estimators.harmonics import GeometricHarmonics
 from outsample.estimators.multiscale import MultiscaleExtension
 from outsample.estimators.novelty_detector import NoveltyDetector
+from outsample.estimators.novelty_model import NoveltyModel
+from outsample.estimators.nystroem import NystroemExtension
 from outsample.estimators.pca_extension import PCAExtension
 from outsample.estimators.pca_parameters import given_parameters
-from outsample.estimators.pyramids import LaplacianPyramids
-from outsample.files.kinds import Misfit, Scope
-from outsample.files.learned_schema import ESTIMATORS, LEARNT, MAPS
-from outsample.files.placer_schema import PLACERS, WEIGHTINGS
-from outsample.files.schema import FIELDS, LAWS, is_a, part_fits
-from outsample.files.stream_schema import memory_fits
+from outsample.estimators.pyramids import Candidate, LaplacianPyramids
+from outsample.files.kinds import (
+    Kind,
+    SchemaError,
+    Scope,
+    any_float,
+    array,
+    coefficients,
+    column_names,
+    coordinates,
+    densities,
+    either,
+    integer,
+    mapping,
+    one_of,
+    optional,
+    points,
+    row_numbers,
+    sequence,
+    size,
+)  # fmt: skip
+from outsample.files.part_schema import (
+    PLACERS,
+    WEIGHTINGS,
+    check_memory,
+    positive_or_infinite,
+    require_lengths,
+    score,
+    scores,
+)
+from outsample.files.schema import bare, default_attributes, is_a, parameter, register
+from outsample.neighbors.duplicates import Distinct
+from outsample.placers.leave_one_out import LeftOut, Trial
+from outsample.placers.map_model import MapModel
+from outsample.spectral.bandwidth import Choice
 from outsample.spectral.fixed_walk import FixedWalk
+from outsample.spectral.local_walk import LocalWalk
+from outsample.spectral.units import MapUnit, PointUnit
 from outsample.streaming.extension import StreamingExtension
+from outsample.streaming.memory import Memory
 
-# Learnt only if there was something to learn.
-OPTIONAL = {"feature_names_in_", "_sklearn_output_config"}
-
-
-def parameter(value: Any, scope: Scope) -> None:
-    """Refuse what no parameter may be; the estimator itself says which of the rest it takes."""
-    if value is None or isinstance(value, bool | int | float | str | np.generic):
-        return
-    is_a(*WEIGHTINGS, *PLACERS)(value, scope)
-
-
-# Estimators whose parameters are fitted ones.
+MAX_TRIALS = MAX_LEVELS = 4096
+MAPS = (
+    PCAExtension, NystroemExtension, GeometricHarmonics, LaplacianPyramids, MultiscaleExtension,
+)  # fmt: skip
+ESTIMATORS = (*MAPS, DiffusionMaps, Extended, NoveltyDetector, StreamingExtension)
+# Estimators whose parameters are fitted estimators.
 AROUND_FITTED = (StreamingExtension,)
-# Parameters that files from before there were any lack, and what these meant.
-LATER: dict[type, dict[str, Any]] = {StreamingExtension: {"delay": 0}}
-# What an estimator may hold as a parameter, where it is an estimator.
-HOLDS: dict[tuple[type, str], tuple[type, ...]] = {
-    (Extended, "extension"): MAPS,
-    (Extended, "embedding"): (DiffusionMaps, NotKept),
-    (NoveltyDetector, "extension"): (PCAExtension, Extended),
-    (NoveltyDetector, "random_state"): (NotKept,),
-    (StreamingExtension, "extension"): (NoveltyDetector, PCAExtension),
-    (MultiscaleExtension, "random_state"): (NotKept,),
-}
+OPTIONAL = ("feature_names_in_", "_sklearn_output_config")
 
 
-def bare(cls: type, parts: dict[str, Any]) -> Any:
-    """Make an estimator of its parts, parameters and what was learnt."""
-    model: Any = object.__new__(cls)
-    vars(model).update(parts)
-    return model
+# What is not saved, and what older files lack.
 
 
-def with_record(cls: type, parts: dict[str, Any]) -> dict[str, Any]:
-    """Parts of a fitted estimator; those of files from before `TrainingRecord` get theirs."""
-    if "_fitted_sparse" not in parts:
-        return parts
-    parts = parts.copy()
+def _attributes(model: Any) -> dict[str, Any]:
+    """Return the attributes of an estimator; `NotKept` replaces embeddings and generators."""
+    attributes = default_attributes(model)
+    for name, value in attributes.items():
+        is_embedding = name == "embedding" and type(value) is not DiffusionMaps
+        is_fitted_embedding = name == "embedding_" and isinstance(model, Extended)
+        is_generator = name == "random_state" and isinstance(value, GENERATORS)
+        if is_embedding or is_fitted_embedding or is_generator:
+            is_replaced = isinstance(value, NotKept)
+            attributes[name] = value if is_replaced else NotKept(repr(value)[:500])
+    return attributes
+
+
+def upgrade(cls: type, attributes: dict[str, Any]) -> dict[str, Any]:
+    """Return the attributes of an estimator from a file of any version as this version has them."""
+    if cls is StreamingExtension:
+        return {"delay": 0} | attributes
+    if "_fitted_sparse" not in attributes:
+        return attributes
+    # Files from before `TrainingRecord`.
     try:
-        map_columns = parts.pop("_n_features_out", parts["n_components_"] if cls is Extended else 0)
-        parts["training_"] = TrainingRecord(
-            _rows_before_record(cls, parts),
-            parts.pop("_fitted_sparse"),
-            parts.pop("metric_", parts.get("metric", "euclidean")),
-            parts.get("n_jobs"),
-            map_columns,
-            parts.pop("_map_size", 1.0),
-            parts.pop("_map_fits_float32", True),
+        attributes = attributes.copy()
+        n_rows, n_components = _n_training_rows(cls, attributes), attributes.get("n_components_")
+        attributes["training_"] = TrainingRecord(
+            n_rows,
+            attributes.pop("_fitted_sparse"),
+            attributes.pop("metric_", attributes.get("metric", "euclidean")),
+            attributes.get("n_jobs"),
+            attributes.pop("_n_features_out", n_components if cls is Extended else 0),
+            attributes.pop("_map_size", 1.0),
+            attributes.pop("_map_fits_float32", True),
         )
         if cls is PCAExtension:  # rows were those of distinct points
-            left_out, distinct = parts["left_out_"], parts["distinct_"]
-            parts["left_out_"] = left_out._replace(rows=distinct.rows[left_out.rows])
+            left_out, distinct = attributes["left_out_"], attributes["distinct_"]
+            attributes["left_out_"] = left_out._replace(rows=distinct.rows[left_out.rows])
     except (AttributeError, IndexError, KeyError) as error:
-        raise ValueError(f"a {cls.__name__} is not what it should be ({error})") from None
-    return parts
+        raise ValueError(f"a {cls.__name__} is not valid ({error})") from None
+    return attributes
 
 
-def _rows_before_record(cls: type, parts: dict[str, Any]) -> int:
-    """Rows that were fitted, from arrays of files that do not contain their number."""
+def _n_training_rows(cls: type, attributes: dict[str, Any]) -> int:
     if cls is Extended:
-        return parts["extension_"].training_.n_rows
+        return attributes["extension_"].training_.n_rows
     if cls is NoveltyDetector:
-        is_split = parts["calibration"] == "split"
-        return len(parts["training_rows_"]) + is_split * len(parts["scores_"])
-    return int(parts["embedding_" if "embedding_" in parts else "points_"].shape[0])
+        n_calibration = len(attributes["scores_"]) if attributes["calibration"] == "split" else 0
+        return len(attributes["training_rows_"]) + n_calibration
+    return int(attributes["embedding_" if "embedding_" in attributes else "points_"].shape[0])
 
 
-def parameters_of(cls: type) -> list[str]:
-    """Names of the parameters of an estimator."""
-    return cls._get_param_names()  # type: ignore[attr-defined]
+# Whole estimators.
 
 
-def is_fitted(model: BaseEstimator) -> bool:
-    """Whether an estimator has learnt anything."""
-    return "n_features_in_" in vars(model)
-
-
-def estimator_parts(model: BaseEstimator) -> dict[str, Any]:
-    """Parameters of an estimator and what it learnt, but for what no file keeps."""
-    held = vars(model)
-    parts = {name: held[name] for name in parameters_of(type(model))}
-    if is_fitted(model):
-        parts |= {name: held[name] for name in LEARNT[type(model)] if name in held}
-    for name, value in parts.items():
-        foreign = name == "embedding" and type(value) is not DiffusionMaps
-        fitted = name == "embedding_" and isinstance(model, Extended)
-        if foreign or fitted or (name == "random_state" and isinstance(value, GENERATORS)):
-            parts[name] = value if isinstance(value, NotKept) else NotKept(repr(value)[:500])
-    return parts
-
-
-def are_all_learnt(cls: type, names: set[str]) -> None:
-    """Refuse what an estimator cannot have learnt, and what it lacks."""
-    wrong = names - set(LEARNT[cls]) | set(LEARNT[cls]) - names - OPTIONAL
-    if wrong:
-        raise Misfit(f".{min(wrong)} is unknown or missing")
-
-
-def parameters_fit(cls: type, given: dict[str, Any]) -> None:
-    """Refuse parameters that are not those of an estimator, or that none can have."""
-    wrong = set(given) ^ set(parameters_of(cls))
-    if wrong:
-        raise Misfit(f".{min(wrong)} is unknown or missing")
-    for name, value in given.items():
-        is_held = isinstance(value, BaseEstimator | NotKept)
-        kind = is_a(*HOLDS.get((cls, name), ())) if is_held else parameter
-        part_fits(name, kind, value, Scope())
-
-
-def estimator_fits(model: BaseEstimator, scope: Scope) -> None:
-    """Refuse an estimator whose parameters or learnt state do not fit."""
-    cls, held = type(model), vars(model)
-    names = set(parameters_of(cls))
-    parameters_fit(cls, {name: held[name] for name in names & set(held)})
-    if set(held) == names:
-        return
-    are_all_learnt(cls, set(held) - names)
-    for name, kind in LEARNT[cls].items():
-        if name in held:
-            part_fits(name, kind, held[name], scope)
-    if cls not in (NoveltyDetector, StreamingExtension):  # they may learn from a part of the rows
-        scope.agree("n", model.training_.n_rows)
-    if cls in STATES:
-        STATES[cls](model, scope)
-    if cls is not Extended:  # which has no parameters but estimators
-        _take(model, lambda probe: probe._check_parameters())
-
-
-def _take(model: BaseEstimator, check: Callable[[Any], Any]) -> None:
-    """Refuse parameters that the estimator itself refuses, but for generators not kept."""
-    parts = vars(model).copy()
-    if isinstance(parts.get("random_state"), NotKept):
-        parts["random_state"] = 0
-    probe = bare(type(model), parts)
+def _check_with(model: Any, check: Callable[[Any], Any]) -> None:
+    """Call a check of the estimator itself on a copy, with a seed where a generator was."""
+    attributes = vars(model).copy()
+    if isinstance(attributes.get("random_state"), NotKept):
+        attributes["random_state"] = 0
     try:
-        check(probe)
+        check(bare(type(model), attributes))
     except (TypeError, ValueError, AttributeError) as error:
-        raise Misfit(f" has parameters that do not fit ({error})") from None
+        raise SchemaError(f" has parameters that are not valid ({error})") from None
 
 
-def _extension(model: PCAExtension, scope: Scope) -> None:
+def _check_own_parameters(model: Any, scope: Scope) -> None:
+    _check_with(model, lambda copy: copy._check_parameters())
+
+
+def _check_map(model: Any, scope: Scope) -> None:
+    scope.set_size("n", model.training_.n_rows)
+    _check_own_parameters(model, scope)
+
+
+def _check_extended(model: Extended, scope: Scope) -> None:
+    scope.set_size("n", model.training_.n_rows)
+
+
+def _check_pca_extension(model: PCAExtension, scope: Scope) -> None:
+    _check_map(model, scope)
     n, m, d = (scope.size(letter) for letter in "nmd")
-    _take(model, lambda probe: given_parameters(probe, n, m, d, bool(scope.is_sparse)))
+    _check_with(model, lambda copy: given_parameters(copy, n, m, d, bool(scope.is_sparse)))
 
 
-def _pyramids(model: LaplacianPyramids, scope: Scope) -> None:
-    held = model.inner_scales_, model.scales_, model.errors_, model.residuals_
-    if len({len(one) for one in held}) > 1:
-        raise Misfit(".residuals_ do not fit the scales")
+def _check_pyramids(model: LaplacianPyramids, scope: Scope) -> None:
+    _check_map(model, scope)
+    require_lengths(model, "scales_ errors_ residuals_", len(model.inner_scales_))
 
 
-def _multiscale(model: MultiscaleExtension, scope: Scope) -> None:
-    held = model.inner_scales_, model.scales_, model.errors_, model.sampled_
-    if len({len(one) for one in held}) > 1:
-        raise Misfit(".sampled_ do not fit the scales")
+def _check_multiscale(model: MultiscaleExtension, scope: Scope) -> None:
+    _check_map(model, scope)
+    require_lengths(model, "scales_ errors_ sampled_", len(model.inner_scales_))
     if [*map(len, model.sampled_)] != [*map(len, model.coefficients_)]:
-        raise Misfit(".coefficients_ do not fit the sampled rows")
+        raise SchemaError(".coefficients_ do not have one row per sampled row")
 
 
-def _diffusion(model: DiffusionMaps, scope: Scope) -> None:
-    values = model.eigenvalues_
-    if ((values > 0) & (values <= LEAST_EIGENVALUE)).any():
-        raise Misfit(".eigenvalues_ are too small to be extended")
+def _check_diffusion_maps(model: DiffusionMaps, scope: Scope) -> None:
+    _check_map(model, scope)
+    eigenvalues = model.eigenvalues_
+    if ((eigenvalues > 0) & (eigenvalues <= LEAST_EIGENVALUE)).any():
+        raise SchemaError(".eigenvalues_ are too small to be extended")
     if isinstance(model.walk_, FixedWalk):
-        scope.agree("m", scope.size("n"))
+        scope.set_size("m", scope.size("n"))
 
 
-def _detector(model: NoveltyDetector, scope: Scope) -> None:
+def _check_detector(model: NoveltyDetector, scope: Scope) -> None:
+    _check_own_parameters(model, scope)
     if model.training_rows_.max() >= model.training_.n_rows:
-        raise Misfit(".training_rows_ are beyond the rows that were fitted")
-    known, found = model._map, model.model_.model
-    if found is not known or (known is not None and model.model_.index is not known.search.index):
-        raise Misfit(".model_ is not that of its extension")
+        raise SchemaError(".training_rows_ are beyond the rows of the training data")
+    fitted_map, novelty = model._map, model.model_
+    if novelty.model is not fitted_map or (
+        fitted_map is not None and novelty.index is not fitted_map.search.index
+    ):
+        raise SchemaError(".model_ is not that of its extension")
     if not len(model.scores_):
-        raise Misfit(".scores_ are missing")
+        raise SchemaError(".scores_ are missing")
 
 
-def _stream(model: StreamingExtension, scope: Scope) -> None:
+def _check_stream(model: StreamingExtension, scope: Scope) -> None:
     extension = model.extension
-    if not isinstance(extension, NoveltyDetector | PCAExtension) or not is_fitted(extension):
-        raise Misfit(".extension is not fitted")
-    if isinstance(extension, NoveltyDetector) and extension._map is None:
-        raise Misfit(".extension has no map")
-    _take(model, lambda probe: probe._check_parameters())
-    memory_fits(model, scope)
+    if not hasattr(extension, "n_features_in_"):
+        raise SchemaError(".extension is not fitted")
+    has_scores = isinstance(extension, NoveltyDetector)
+    if has_scores and extension._map is None:
+        raise SchemaError(".extension has no map")
+    _check_own_parameters(model, scope)
+    core, memory = model._core, model.memory_
+    n, d = core.embedding_.shape
+    scope.set_size("n", len(extension.training_rows_) if has_scores else n)
+    scope.set_size("d", d)
+    scope.set_size("D", extension.n_features_in_)
+    if sparse.issparse(memory.points) != sparse.issparse(core.model_.search.index.X):
+        raise SchemaError(".memory_.points must be sparse like the other points, or dense")
+    n_frames = len(core.model_.fitted.kept_frames())
+    check_memory(memory, n_frames, d, int(model.window), has_scores, scope)
 
 
-STATES: dict[type, Any] = {
-    PCAExtension: _extension,
-    LaplacianPyramids: _pyramids,
-    MultiscaleExtension: _multiscale,
-    DiffusionMaps: _diffusion,
-    NoveltyDetector: _detector,
-    StreamingExtension: _stream,
+def _training(*, has_map: bool) -> Kind:
+    """Accept the record of a fit, with a map or without."""
+
+    def check(value: Any, scope: Scope) -> None:
+        is_a(TrainingRecord)(value, scope)
+        if has_map:
+            scope.set_size("d", value.map_columns)
+        elif value.map_columns:
+            raise SchemaError(".map_columns must be 0 without a map")
+
+    return check
+
+
+def _register(cls: type, check: Kind, fields: dict[str, Kind]) -> None:
+    build = lambda **attributes: bare(cls, upgrade(cls, attributes))  # noqa: E731
+    register(cls, fields, check, optional=OPTIONAL, take_apart=_attributes, build=build)
+
+
+columns = {"n_features_in_": size("D"), "feature_names_in_": column_names}
+output_config = mapping(one_of(None, "default", "pandas", "polars"), one_of("transform"))
+fitted = {**columns, "training_": _training(has_map=False), "_sklearn_output_config": output_config}
+with_map = {**fitted, "training_": _training(has_map=True)}
+random_state = either(is_a(NotKept), parameter)
+scaled = {**with_map, "unit_": is_a(PointUnit), "map_unit_": is_a(MapUnit), "points_": points("n")}
+expansion = {
+    **scaled,
+    "selection_": sequence(is_a(Choice), MAX_TRIALS),
+    "epsilon_": positive_or_infinite,
+    "bandwidth_": any_float,
+    "eigenvalues_": array("e"),
+    "n_components_": size("e"),
+    "coefficients_": coefficients("n", "d"),
+    "condition_": any_float,
 }
-FIELDS |= {cls: {} for cls in ESTIMATORS}
-LAWS |= {cls: estimator_fits for cls in ESTIMATORS}
-# Names in files for classes that have been renamed since.
-STORED_NAMES = {"QualityEstimator": "Judge"}
-CLASSES = {STORED_NAMES.get(cls.__name__, cls.__name__): cls for cls in FIELDS}
+levels = {
+    "inner_scales_": array(None, low=0, open_low=True),
+    "scales_": array(None, low=0, high=np.inf),
+    "errors_": array(None, low=0),
+}
+_register(PCAExtension, _check_pca_extension, {
+    **with_map,
+    "weighting": either(parameter, is_a(*WEIGHTINGS, *PLACERS)),
+    "embedding_": coordinates("n", "d"),
+    "distinct_": is_a(Distinct),
+    "model_": is_a(MapModel),
+    "selection_": sequence(is_a(Trial), MAX_TRIALS),
+    "left_out_": is_a(LeftOut),
+    "loo_error_": any_float,
+})  # fmt: skip
+_register(NystroemExtension, _check_map, {**expansion, "weights_": densities("n")})
+_register(GeometricHarmonics, _check_map, expansion)
+_register(LaplacianPyramids, _check_pyramids, {
+    **scaled,
+    **levels,
+    "selection_": sequence(is_a(Candidate), MAX_TRIALS),
+    "residuals_": coefficients(None, "n", "d"),
+})  # fmt: skip
+_register(MultiscaleExtension, _check_multiscale, {
+    **scaled,
+    **levels,
+    "random_state": random_state,
+    "sampled_": sequence(row_numbers(None, below="n"), MAX_LEVELS),
+    "coefficients_": sequence(coefficients(None, "d"), MAX_LEVELS),
+})  # fmt: skip
+_register(DiffusionMaps, _check_diffusion_maps, {
+    **fitted,
+    "n_components_": size("c"),
+    "embedding_": coordinates("n", "c"),
+    "eigenvalues_": array("c", low=0, high=2),
+    "spectrum_": array(None, low=0, high=2),
+    "unit_": is_a(PointUnit),
+    "walk_": is_a(LocalWalk, FixedWalk),
+    "bandwidth_": any_float,
+    "n_neighbors_": optional(integer(1)),
+    "n_parts_": integer(1),
+})  # fmt: skip
+_register(Extended, _check_extended, {
+    **with_map,
+    "extension": optional(is_a(*MAPS)),
+    "embedding": is_a(DiffusionMaps, NotKept),
+    "embedding_": is_a(NotKept),
+    "extension_": is_a(*MAPS),
+    "n_components_": size("d"),
+})  # fmt: skip
+_register(NoveltyDetector, _check_detector, {
+    **fitted,
+    "extension": optional(is_a(PCAExtension, Extended)),
+    "random_state": random_state,
+    "training_rows_": array("n", dtype=np.int64, low=0),
+    "extension_": optional(is_a(PCAExtension, Extended)),
+    "distinct_": is_a(Distinct),
+    "model_": is_a(NoveltyModel),
+    "scores_": scores(None, ascending=True),
+    "offset_": score,
+})  # fmt: skip
+_register(StreamingExtension, _check_stream, {
+    **columns,
+    "extension": is_a(NoveltyDetector, PCAExtension),
+    "memory_": is_a(Memory),
+})  # fmt: skip

@@ -1,8 +1,8 @@
-"""What the parts of a model may be: every kind is a function that refuses what it is not.
+"""Kinds of values in a model file: a kind is a function that raises unless a value is valid.
 
-Sizes have letters, as everywhere: ``n`` rows, ``m`` distinct points, ``D`` columns, ``d`` those of
-the map. The first array that has a letter sets it, and all others have to agree: kernels do not
-look whether an index is within its array.
+Sizes have letters: ``n`` rows, ``m`` distinct points, ``D`` columns, ``d`` columns of the map. The
+first array with a letter sets it, and all others must agree, because compiled kernels do not check
+bounds.
 """
 
 from __future__ import annotations
@@ -15,138 +15,163 @@ from scipy import sparse
 
 from outsample._validation import LARGEST_VALUE
 
-LARGEST = float(np.finfo(np.float64).max)
-# What a few can be summed of.
+LARGEST_FLOAT = float(np.finfo(np.float64).max)
+# Sums of a few of these do not overflow.
 LARGEST_TERM = 1e306
-# Logarithms of lengths, in units of how far they scatter, stay far below this.
+# Scores are logarithms of lengths in units of their spread, which are far below this.
 LARGEST_SCORE = 1e9
-MOST_THREADS = 1024
-# Rows looked at together.
-CHUNK_ROWS = 2**16
+MAX_THREADS = 1024
+MAX_ITEMS = 100_000
+# Array entries that are checked at a time.
+CHUNK_ENTRIES = 2**16
 
 
-class Misfit(ValueError):
-    """What a part is, and what it should be."""
+class SchemaError(ValueError):
+    """A value that its field cannot have; the message begins with the path of the field."""
 
 
 class Scope:
-    """Sizes by letter, whether points are sparse, and which objects have been looked at."""
+    """Sizes by letter and sparsity that the parts of one model share, and the objects checked."""
 
-    def __init__(self) -> None:
+    def __init__(self, independent: set[int] | None = None) -> None:
         self.sizes: dict[str, int] = {}
         self.is_sparse: bool | None = None
-        self.seen: set[int] = set()
+        self.checked: set[int] = set()
+        # Objects that share no sizes with others are checked once in all scopes.
+        self.independent: set[int] = set() if independent is None else independent
+
+    def separate(self) -> Scope:
+        """Return a scope with its own sizes."""
+        return Scope(self.independent)
 
     def size(self, side: str | int) -> int:
-        """Return a number, or what a letter stands for."""
+        """Return a number, or the size with a letter."""
         if isinstance(side, int):
             return side
         if side not in self.sizes:
-            raise Misfit(f"comes before anything tells {side}")
+            raise SchemaError(f"comes before the size {side} is defined")
         return self.sizes[side]
 
-    def agree(self, letter: str, size: int) -> None:
-        """Set a letter, or compare with it."""
-        known = self.sizes.setdefault(letter, size)
-        if known != size or size < 1:
-            raise Misfit(f"has {letter} = {size}, but must have {max(known, 1)}")
+    def set_size(self, letter: str, size: int) -> None:
+        """Set the size with a letter; raise if it has another value."""
+        expected = self.sizes.setdefault(letter, size)
+        if expected != size or size < 1:
+            raise SchemaError(f"has {letter} = {size}, but must have {max(expected, 1)}")
 
-    def agree_sparse(self, is_sparse: bool) -> None:
-        """Refuse points of which some are sparse and some are not."""
+    def set_sparse(self, is_sparse: bool) -> None:
+        """Record whether points are sparse; raise if other points differ."""
         if self.is_sparse is None:
             self.is_sparse = is_sparse
         if self.is_sparse != is_sparse:
-            raise Misfit("is sparse where others are not, or the other way round")
+            raise SchemaError("must be sparse like the other points, or dense like them")
 
 
 Kind = Callable[[Any, Scope], None]
 
 
-def shown(value: Any) -> str:
-    """Short words for a value."""
+def describe_value(value: Any) -> str:
+    """Return a short description of a value for an error message."""
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} and shape {value.shape}"
-    words = repr(value) if isinstance(value, str | int | float | bool | None) else ""
-    return words if words and len(words) < 60 else f"a {type(value).__name__}"
+    text = repr(value) if isinstance(value, str | int | float | bool | None) else ""
+    return text if text and len(text) < 60 else f"a {type(value).__name__}"
 
 
-def whole(least: int | str = 0, most: int | str = 2**62) -> Kind:
-    """Integers from ``least`` to ``most``, which may be letters."""
+def invalid(value: Any, expected: str) -> SchemaError:
+    """Return the error for a value that is not as expected."""
+    return SchemaError(f"is {describe_value(value)}, but must be {expected}")
+
+
+# Numbers and strings.
+
+
+def integer(low: int | str = 0, high: int | str = 2**62) -> Kind:
+    """Accept integers from ``low`` to ``high``, which may be letters."""
 
     def check(value: Any, scope: Scope) -> None:
         if isinstance(value, np.integer):
             value = int(value)
-        if type(value) is not int or not scope.size(least) <= value <= scope.size(most):
-            raise Misfit(f"is {shown(value)}, but must be a whole number in its range")
+        if type(value) is not int or not scope.size(low) <= value <= scope.size(high):
+            raise invalid(value, f"an integer from {low} to {high}")
 
     return check
 
 
 def size(letter: str) -> Kind:
-    """Whole numbers that set a letter, or agree with it."""
+    """Accept integers that set the size with a letter, or agree with it."""
 
     def check(value: Any, scope: Scope) -> None:
-        whole(1)(value, scope)
-        scope.agree(letter, int(value))
+        integer(1)(value, scope)
+        scope.set_size(letter, int(value))
 
     return check
 
 
-def real(least: float = -LARGEST, most: float = LARGEST, *, above: bool = False) -> Kind:
-    """Floats from ``least`` (or only above it) to ``most``: kernels are compiled for those."""
+def real(
+    low: float = -LARGEST_FLOAT, high: float = LARGEST_FLOAT, *, open_low: bool = False
+) -> Kind:
+    """Accept float64 in a range, without ``low`` itself if ``open_low``.
+
+    Integers are rejected because kernels are compiled for floats.
+    """
 
     def check(value: Any, scope: Scope) -> None:
         is_float = type(value) in (float, np.float64)
-        if not is_float or not least <= value <= most or (above and value == least):
-            raise Misfit(f"is {shown(value)}, but must be a float in its range")
+        if not is_float or not low <= value <= high or (open_low and value == low):
+            raise invalid(value, f"a float {'above' if open_low else 'from'} {low} to {high}")
 
     return check
 
 
-def setting(least: float, most: float, *, above: bool = False) -> Kind:
-    """Numbers as users give them, whole ones and NumPy's among them."""
+def number(low: float, high: float, *, open_low: bool = False) -> Kind:
+    """Accept Python and NumPy numbers in a range, as users pass them for parameters."""
 
     def check(value: Any, scope: Scope) -> None:
         is_number = isinstance(value, float | int | np.floating | np.integer)
         value = value.item() if isinstance(value, np.generic) else value
-        if not is_number or isinstance(value, bool) or not least <= value <= most:
-            raise Misfit(f"is {shown(value)}, but must be a number in its range")
-        if above and value == least:
-            raise Misfit(f"is {shown(value)}, but must be above that")
+        is_number = is_number and not isinstance(value, bool)
+        if not is_number or not low <= value <= high or (open_low and value == low):
+            raise invalid(value, f"a number {'above' if open_low else 'from'} {low} to {high}")
 
     return check
 
 
-def any_float(value: Any, scope: Scope) -> None:
-    """Refuse what is no float; NaN is one."""
-    if not isinstance(value, float | np.floating):
-        raise Misfit(f"is {shown(value)}, but must be a float")
+def instance(*types: type) -> Kind:
+    """Accept values of exactly these types, such as ``bool`` or ``str``."""
+
+    def check(value: Any, scope: Scope) -> None:
+        if type(value) not in types:
+            raise invalid(value, " or ".join(cls.__name__ for cls in types))
+
+    return check
 
 
-def flag(value: Any, scope: Scope) -> None:
-    """Refuse what is neither true nor false."""
-    if type(value) is not bool:
-        raise Misfit(f"is {shown(value)}, but must be true or false")
-
-
-def text(value: Any, scope: Scope) -> None:
-    """Refuse what is no text."""
-    if type(value) is not str:
-        raise Misfit(f"is {shown(value)}, but must be a text")
+boolean, string = instance(bool), instance(str)
+any_float = instance(float, np.float64, np.float32, np.float16)  # NaN included
 
 
 def one_of(*choices: Any) -> Kind:
-    """One of a few texts or numbers."""
+    """Accept one of a few values, of the same type."""
 
     def check(value: Any, scope: Scope) -> None:
         if not any(type(value) is type(choice) and value == choice for choice in choices):
-            raise Misfit(f"is {shown(value)}, but must be one of {choices}")
+            raise invalid(value, f"one of {choices}")
 
     return check
 
 
+def n_jobs(value: Any, scope: Scope) -> None:
+    """Accept a number of threads as in scikit-learn."""
+    optional(integer(-MAX_THREADS, MAX_THREADS))(value, scope)
+    if value == 0 and value is not None:
+        raise SchemaError("is 0, but must be another number of threads")
+
+
+# Kinds made of kinds.
+
+
 def optional(kind: Kind) -> Kind:
-    """None, or of a kind."""
+    """Accept None or a kind."""
 
     def check(value: Any, scope: Scope) -> None:
         if value is not None:
@@ -155,119 +180,206 @@ def optional(kind: Kind) -> Kind:
     return check
 
 
-def jobs(value: Any, scope: Scope) -> None:
-    """Refuse what ``n_jobs`` may not be."""
-    optional(whole(-MOST_THREADS, MOST_THREADS))(value, scope)
-    if value == 0 and value is not None:
-        raise Misfit("is 0, but must be another number of threads")
-
-
-def listed(kind: Kind, most: int, container: Any = list, least: int = 0) -> Kind:
-    """All items of one kind, in a list."""
+def either(*alternatives: Kind) -> Kind:
+    """Accept any of several kinds; the error is that of the last one."""
 
     def check(value: Any, scope: Scope) -> None:
-        if type(value) is not container or not least <= len(value) <= most:
-            raise Misfit(f"is {shown(value)}, but must be a {container.__name__} of its length")
+        for kind in alternatives[:-1]:
+            try:
+                return kind(value, scope)
+            except SchemaError:
+                continue
+        return alternatives[-1](value, scope)
+
+    return check
+
+
+def sequence(kind: Kind, high: int = MAX_ITEMS, container: Any = list, low: int = 0) -> Kind:
+    """Accept a list or tuple of ``low`` to ``high`` items of one kind."""
+
+    def check(value: Any, scope: Scope) -> None:
+        if type(value) is not container or not low <= len(value) <= high:
+            raise invalid(value, f"a {container.__name__} of {low} to {high} items")
         for item in value:
             kind(item, scope)
 
     return check
 
 
-def pair(first: Kind, second: Kind) -> Kind:
-    """Two kinds in a tuple."""
+def record(*items: Kind) -> Kind:
+    """Accept a tuple with one item of each kind."""
 
     def check(value: Any, scope: Scope) -> None:
-        if type(value) is not tuple or len(value) != 2:
-            raise Misfit(f"is {shown(value)}, but must be a pair")
-        first(value[0], scope)
-        second(value[1], scope)
+        if type(value) is not tuple or len(value) != len(items):
+            raise invalid(value, f"a tuple of {len(items)} items")
+        for kind, item in zip(items, value, strict=True):
+            kind(item, scope)
 
     return check
+
+
+def mapping(kind: Kind, keys: Kind = string) -> Kind:
+    """Accept a dict with keys of one kind and values of another."""
+
+    def check(value: Any, scope: Scope) -> None:
+        if type(value) is not dict or len(value) > MAX_ITEMS:
+            raise invalid(value, "a dict")
+        for key, item in value.items():
+            keys(key, scope)
+            kind(item, scope)
+
+    return check
+
+
+def separate(kind: Kind) -> Kind:
+    """Accept a kind whose letters mean sizes of its own, such as the model of prepared columns."""
+    return lambda value, scope: kind(value, scope.separate())
+
+
+# Arrays.
 
 
 def array(
     *sides: str | int | None,
     dtype: Any = np.float64,
-    least: float | str = -LARGEST,
-    most: float | str = LARGEST,
-    above: bool = False,
-    rising: bool = False,
+    low: float | str = -LARGEST_FLOAT,
+    high: float | str = LARGEST_FLOAT,
+    open_low: bool = False,
+    ascending: bool = False,
+    has_nan: bool = False,
 ) -> Kind:
-    """Arrays of a type, with sides that are letters or numbers (None: any), and entries in a range.
+    """Accept arrays of one dtype, with sides that are letters or numbers (None: any), in a range.
 
-    ``above`` leaves out the least value itself, ``rising`` asks for entries that do not fall.
+    A letter as ``high`` means row numbers below that size. ``open_low`` excludes ``low`` itself,
+    ``ascending`` requires that entries do not decrease, ``has_nan`` also accepts NaN.
     """
 
     def check(value: Any, scope: Scope) -> None:
         if type(value) is not np.ndarray or value.dtype != dtype or value.ndim != len(sides):
-            raise Misfit(
-                f"is {shown(value)}, but must be one of {np.dtype(dtype)} with {len(sides)} sides"
-            )
-        for side, length in zip(sides, value.shape, strict=True):
-            if isinstance(side, str):
-                scope.agree(side, length)
-            elif side is not None and side != length:
-                raise Misfit(f"has a side of {length}, but must have {side}")
-        low = scope.size(least) if isinstance(least, str) else least
-        high = scope.size(most) - 1 if isinstance(most, str) else most
-        for part in chunks(value):
-            fits = (part > low if above else part >= low) & (part <= high)
-            if not fits.all():
-                raise Misfit("has entries outside their range")
-        if rising and (value[1:] < value[:-1]).any():
-            raise Misfit("falls where it must not")
+            raise invalid(value, f"one of {np.dtype(dtype)} with {len(sides)} dimensions")
+        _check_sides(value, sides, scope)
+        lowest = scope.size(low) if isinstance(low, str) else low
+        highest = scope.size(high) - 1 if isinstance(high, str) else high
+        for entries in chunks(value):
+            in_range = (entries > lowest if open_low else entries >= lowest) & (entries <= highest)
+            if not (in_range | np.isnan(entries) if has_nan else in_range).all():
+                raise SchemaError("has entries outside their range")
+        if ascending and (value[1:] < value[:-1]).any():
+            raise SchemaError("decreases, but must not")
 
     return check
 
 
 def chunks(value: np.ndarray) -> Iterable[np.ndarray]:
-    """Pieces of an array, so that looking at it takes little memory."""
+    """Yield the entries of an array in chunks, so that checking them takes little memory."""
     flat = value.reshape(-1) if value.flags.c_contiguous else value.T.reshape(-1)
-    return (flat[at : at + CHUNK_ROWS] for at in range(0, len(flat), CHUNK_ROWS))
+    return (flat[at : at + CHUNK_ENTRIES] for at in range(0, len(flat), CHUNK_ENTRIES))
 
 
-def images(*sides: str | int | None) -> Kind:
-    """Images, as large as `fit` takes them."""
-    return array(*sides, least=-LARGEST_VALUE, most=LARGEST_VALUE)
+def coordinates(*sides: str | int | None) -> Kind:
+    """Accept arrays of coordinates, as large as `fit` accepts them."""
+    return array(*sides, low=-LARGEST_VALUE, high=LARGEST_VALUE)
 
 
-def terms(*sides: str | int | None) -> Kind:
-    """Coefficients and the like, from which images are summed: such sums do not overflow."""
-    return array(*sides, least=-LARGEST_TERM, most=LARGEST_TERM)
+def coefficients(*sides: str | int | None) -> Kind:
+    """Accept arrays from which coordinates are summed; these sums do not overflow."""
+    return array(*sides, low=-LARGEST_TERM, high=LARGEST_TERM)
 
 
 def densities(letter: str | None) -> Kind:
-    """Weights by the density of points: powers of sums of kernels."""
-    return array(letter, least=1e-200, most=1e200)
+    """Accept arrays of density weights, which are powers of sums of kernels."""
+    return array(letter, low=1e-200, high=1e200)
 
 
-def rows_of(*sides: str | int | None, below: str) -> Kind:
-    """Arrays of row numbers, from 0 to below a letter."""
-    return array(*sides, dtype=np.int64, least=0, most=below)
+def row_numbers(*sides: str | int | None, below: str) -> Kind:
+    """Accept arrays of row numbers from 0 to below the size with a letter."""
+    return array(*sides, dtype=np.int64, low=0, high=below)
 
 
 def points(rows: str) -> Kind:
-    """Points (rows, D) as kernels take them, dense or sparse."""
-    dense, entries = images(rows, "D"), images(None)
+    """Accept points (rows, D), dense in C order or sparse."""
+    dense, entries = coordinates(rows, "D"), coordinates(None)
 
     def check(value: Any, scope: Scope) -> None:
-        scope.agree_sparse(sparse.issparse(value))
+        scope.set_sparse(sparse.issparse(value))
         if not sparse.issparse(value):
             dense(value, scope)
             if not value.flags.c_contiguous:
-                raise Misfit("is not in the order of its rows")
+                raise SchemaError("is not in C order")
             return
-        scope.agree(rows, value.shape[0])
-        scope.agree("D", value.shape[1])
+        scope.set_size(rows, value.shape[0])
+        scope.set_size("D", value.shape[1])
         entries(value.data, scope)
 
     return check
 
 
-def words(value: Any, scope: Scope) -> None:
-    """Refuse what are no names of D columns."""
-    fits = type(value) is np.ndarray and value.dtype == object and value.ndim == 1
-    if not fits or not all(type(word) is str for word in value):
-        raise Misfit(f"is {shown(value)}, but must be names")
-    scope.agree("D", len(value))
+def objects(*sides: str | int | None, types: tuple[type, ...] = (str,)) -> Kind:
+    """Accept object arrays whose entries have these types, by default strings."""
+
+    def check(value: Any, scope: Scope) -> None:
+        is_valid = type(value) is np.ndarray and value.dtype == object and value.ndim == len(sides)
+        if not is_valid or not all(type(item) in types for item in value.flat):
+            raise invalid(value, f"one of {', '.join(cls.__name__ for cls in types)}")
+        _check_sides(value, sides, scope)
+
+    return check
+
+
+def _check_sides(value: np.ndarray, sides: tuple[str | int | None, ...], scope: Scope) -> None:
+    for side, length in zip(sides, value.shape, strict=True):
+        if isinstance(side, str):
+            scope.set_size(side, length)
+        elif side is not None and side != length:
+            raise SchemaError(f"has a side of {length}, but must have {side}")
+
+
+
+# Types of single category values, as OneHotEncoder has them.
+CATEGORY_TYPES = (str, int, float, bool, type(None))
+column_names = objects("D")
+
+
+def categories(value: Any, scope: Scope) -> None:
+    """Accept one-dimensional arrays of category values: numbers, strings, or objects of both."""
+    if type(value) is not np.ndarray or value.ndim != 1 or value.dtype.kind not in "biufUO":
+        raise invalid(value, "a one-dimensional array of numbers or strings")
+    if value.dtype == object:
+        objects(None, types=CATEGORY_TYPES)(value, scope)
+
+
+def numeric_dtype(value: Any, scope: Scope) -> None:
+    """Accept NumPy types of numbers, as a dtype or as a scalar type such as ``np.float64``."""
+    is_type = isinstance(value, np.dtype) or (isinstance(value, type) and value is not object)
+    if not is_type or np.dtype(value).kind not in "biuf":
+        raise invalid(value, "a NumPy type of numbers")
+
+
+def any_dtype(value: Any, scope: Scope) -> None:
+    """Accept NumPy dtypes of numbers, strings and objects."""
+    if not isinstance(value, np.dtype):
+        raise invalid(value, "a NumPy dtype")
+
+
+_bound = optional(instance(int, str))
+
+
+def slices(value: Any, scope: Scope) -> None:
+    """Accept slices of integers or column names."""
+    instance(slice)(value, scope)
+    for bound in (value.start, value.stop, value.step):
+        _bound(bound, scope)
+
+
+# What ColumnTransformer accepts as columns of one transformer, apart from functions.
+column_selection = either(
+    instance(int, str), slices,
+    sequence(instance(int)), sequence(instance(str)), sequence(instance(bool)), objects(None),
+    array(None, dtype=np.int64, low=-(2**62), high=2**62),
+    array(None, dtype=np.bool_, low=0, high=1),
+)  # fmt: skip
+
+
+def named_steps(*items: Kind) -> Kind:
+    """Accept a list of tuples of a name and these kinds, as in Pipeline and ColumnTransformer."""
+    return sequence(record(string, *items), 1000)

@@ -1,14 +1,15 @@
-"""Arrays in one file, in the layout of safetensors, with our own checksums.
+"""Arrays and texts in one file, in the layout of safetensors, with checksums.
 
-Eight bytes tell the length of a JSON header, little-endian; it names the type, shape and place of
-every array, and holds texts under ``__metadata__``; the arrays follow without gaps. Safetensors
-itself verifies nothing: here every array has a SHA-256 in the texts, and the header has its own.
+The first eight bytes are the length of a JSON header, little-endian. The header has the dtype,
+shape and position of every array, and texts under ``__metadata__``. The arrays follow without gaps.
+Safetensors itself verifies nothing: here the texts have a SHA-256 of every array and of the header.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import mmap
 import os
 import stat
@@ -25,20 +26,20 @@ DTYPES = {
     "F16": "<f2", "I16": "<i2", "U16": "<u2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1",
 }  # fmt: skip
 NAMES = {np.dtype(code): name for name, code in DTYPES.items()}
-LARGEST_HEADER = 2**20
-MOST_ARRAYS = 10_000
-# Where arrays begin, and the largest side of one.
-ALIGNMENT = 64
-LONGEST_SIDE = 2**48
+MAX_HEADER_BYTES = 2**20
+MAX_ARRAYS = 10_000
+# The first array begins at a multiple of this.
+ALIGNMENT_BYTES = 64
+MAX_SIDE = 2**48
 METADATA, CHECKSUMS, OWN_CHECKSUM = "__metadata__", "sha256", "header_sha256"
 NO_DIGEST = "0" * 64
 CHUNK_BYTES = 2**24
 
 
 class ModelFileError(ValueError):
-    """A file that is no model, is damaged, or was made by a newer outsample.
+    """A file that is not a model, is damaged, or was written by a newer outsample.
 
-    The message says what is wrong with which file, and what to do.
+    The message names the file, the problem and a remedy.
 
     Examples
     --------
@@ -52,7 +53,7 @@ class ModelFileError(ValueError):
 
 
 class Entry(NamedTuple):
-    """An array in a file: its type, shape, and the bytes from `start` to `stop` of the file."""
+    """An array in a file: its dtype, its shape, and its first and last byte in the file."""
 
     dtype: np.dtype
     shape: tuple[int, ...]
@@ -61,7 +62,7 @@ class Entry(NamedTuple):
 
 
 class Header(NamedTuple):
-    """What a file says before its arrays: texts by name, arrays by name, and its size."""
+    """Header of a file: texts by name, arrays by name, and the size of the file."""
 
     path: str
     texts: dict[str, str]
@@ -71,12 +72,12 @@ class Header(NamedTuple):
 
 
 def _own(checksum: str) -> bytes:
-    """Place of the header's own checksum: such quotes cannot stand within a text."""
+    """Return the checksum of the header as in its JSON; a text cannot contain these quotes."""
     return f'"{OWN_CHECKSUM}":"{checksum}"'.encode()
 
 
 def digest(array: np.ndarray) -> str:
-    """SHA-256 of the bytes of a contiguous array."""
+    """Return the SHA-256 of the bytes of a contiguous array."""
     return hashlib.sha256(_raw(array)).hexdigest()
 
 
@@ -85,29 +86,26 @@ def _raw(array: np.ndarray) -> Any:
 
 
 def write(path: str, texts: dict[str, str], arrays: dict[str, np.ndarray], sums: dict) -> None:
-    """Write contiguous arrays, whose SHA-256 sums are known, and texts.
-
-    The file appears under its name when it is complete and on the disk, and not before.
-    """
-    # The widest types first, so that every array is aligned without gaps.
+    """Write texts, contiguous arrays and the SHA-256 sums of the arrays, atomically."""
+    # The widest dtypes first, so that every array is aligned without gaps.
     names = sorted(arrays, key=lambda name: -arrays[name].itemsize)
     header: dict[str, Any] = {
         METADATA: {**texts, CHECKSUMS: json.dumps(sums), OWN_CHECKSUM: NO_DIGEST}
     }
-    at = 0
+    start = 0
     for name in names:
         array = arrays[name]
-        place = [at, at + array.nbytes]
+        stop = start + array.nbytes
         header[name] = {
-            "dtype": NAMES[array.dtype], "shape": list(array.shape), "data_offsets": place
+            "dtype": NAMES[array.dtype], "shape": list(array.shape), "data_offsets": [start, stop]
         }  # fmt: skip
-        at += array.nbytes
+        start = stop
     raw = json.dumps(header, separators=(",", ":")).encode()
-    raw += b" " * (-(len(raw) + 8) % ALIGNMENT)
-    if len(raw) > LARGEST_HEADER:
+    raw += b" " * (-(len(raw) + 8) % ALIGNMENT_BYTES)
+    if len(raw) > MAX_HEADER_BYTES:
         raise ValueError(
-            f"{path}: the description of the model takes {len(raw):,} bytes, but at most "
-            f"{LARGEST_HEADER:,} can be written; keep fewer columns."
+            f"{path}: the description of the model has {len(raw):,} bytes, but at most "
+            f"{MAX_HEADER_BYTES:,} can be written; save fewer columns."
         )
     raw = raw.replace(_own(NO_DIGEST), _own(hashlib.sha256(raw).hexdigest()))
     with atomic_write(path) as stream:
@@ -119,11 +117,11 @@ def write(path: str, texts: dict[str, str], arrays: dict[str, np.ndarray], sums:
 
 
 @contextmanager
-def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a plain file for reading."""
+def open_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a regular file for reading."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            kind = "a folder" if os.path.isdir(path) else "no plain file"
+            kind = "a folder" if os.path.isdir(path) else "not a regular file"
             raise ModelFileError(f"{path}: is {kind}; give the name of a model file.")
         with open(path, "rb") as stream:
             yield stream
@@ -136,45 +134,46 @@ def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise ModelFileError(f"{path}: cannot be read ({reason}).") from error
 
 
-def read_header(path: str | os.PathLike[str], stream: BinaryIO, check: Any) -> Header:
-    """Read and verify the header of an open file; nothing of the arrays is read.
+def read_header(path: str | os.PathLike[str], stream: BinaryIO, check_version: Any) -> Header:
+    """Read and verify the header of an open file, without its arrays.
 
-    ``check(texts)`` comes before all that another version may do differently.
+    ``check_version(texts)`` is called before anything that depends on the version.
     """
     size = os.fstat(stream.fileno()).st_size
     start = stream.read(8)
     length = int.from_bytes(start, "little")
     if len(start) < 8:
-        raise ModelFileError(f"{path}: is no model of outsample's: it has {size} bytes.")
-    # Another kind of file has other bytes where the length is: a huge number, as good as always.
-    if length > LARGEST_HEADER or length < 2:
+        raise ModelFileError(f"{path}: is not a model of outsample: it has {size} bytes.")
+    # In files of another format, these bytes almost always are a huge number.
+    if length > MAX_HEADER_BYTES or length < 2:
         raise ModelFileError(
-            f"{path}: is no model of outsample's, or its beginning is damaged; a header of at most "
-            f"{LARGEST_HEADER:,} bytes is expected. Save the model again with outsample.save."
+            f"{path}: is not a model of outsample, or its beginning is damaged; a header of at "
+            f"most {MAX_HEADER_BYTES:,} bytes is expected. Save the model again with "
+            "outsample.save."
         )
     raw = stream.read(length)
     if len(raw) < length:
         raise damaged(path, f"it ends within its header, after {size} bytes")
     try:
-        header = parsed(raw.decode())
+        header = parse_json(raw.decode())
         texts: Any = header.pop(METADATA, None) if isinstance(header, dict) else None
         if not _is_texts(texts):
             raise ValueError("it has no texts")
     except (ValueError, RecursionError) as error:
         raise ModelFileError(
-            f"{path}: is no model of outsample's, or its header is damaged ({error})."
+            f"{path}: is not a model of outsample, or its header is damaged ({error})."
         ) from None
     try:
-        check(texts)
+        check_version(texts)
         own = texts.get(OWN_CHECKSUM, "")
         if len(own) != len(NO_DIGEST) or raw.count(_own(own)) != 1:
             raise ValueError("its header has no checksum")
         if hashlib.sha256(raw.replace(_own(own), _own(NO_DIGEST))).hexdigest() != own:
-            raise ValueError("its header is not what was written")
+            raise ValueError("its header does not agree with its checksum")
         entries = _entries(header, 8 + length, size)
-        sums = parsed(texts.get(CHECKSUMS, ""))
+        sums = parse_json(texts.get(CHECKSUMS, ""))
         if not _is_texts(sums) or set(sums) != set(entries):
-            raise ValueError("its checksums are not those of its arrays")
+            raise ValueError("it does not have one checksum per array")
     except ModelFileError:
         raise
     except (ValueError, RecursionError) as error:
@@ -183,27 +182,41 @@ def read_header(path: str | os.PathLike[str], stream: BinaryIO, check: Any) -> H
 
 
 def damaged(path: object, reason: str) -> ModelFileError:
-    """Make the error for a file that is a model, but not as it was written."""
+    """Return the error for a model file that is not as it was written."""
     return ModelFileError(
-        f"{path}: is damaged or was tampered with: {reason[:300]}. Take it from a backup, or save "
-        "the model again."
+        f"{path}: is damaged or was tampered with: {reason[:300]}. Restore it from a backup, or "
+        "save the model again."
     )
 
 
-def parsed(text: str) -> Any:
-    """Parse strict JSON: no name twice, no NaN."""
-    return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+def parse_json(text: str) -> Any:
+    """Parse JSON without repeated names and without NaN."""
+    return json.loads(text, object_pairs_hook=_unique, parse_constant=_reject_constant)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    if len(dict(pairs)) != len(pairs):
         raise ValueError("a name occurs twice")
-    return found
+    return dict(pairs)
 
 
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number")
+def _reject_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a number")
+
+
+def parse_bytes(data: np.ndarray) -> Any:
+    """Parse JSON that is stored as an array of bytes."""
+    if data.dtype != np.uint8 or data.ndim != 1:
+        raise ValueError("strings are not stored as bytes")
+    return parse_json(data.tobytes().decode())
+
+
+def parse_strings(data: np.ndarray) -> list[str]:
+    """Parse a list of strings that is stored as an array of bytes."""
+    strings = parse_bytes(data)
+    if not isinstance(strings, list) or not all(isinstance(item, str) for item in strings):
+        raise ValueError("strings are not a list of strings")
+    return strings
 
 
 def _is_texts(value: Any) -> bool:
@@ -211,49 +224,47 @@ def _is_texts(value: Any) -> bool:
 
 
 def _entries(header: dict[str, Any], begin: int, size: int) -> dict[str, Entry]:
-    """Arrays by name; they fill the rest of the file without gaps."""
-    if len(header) > MOST_ARRAYS:
-        raise ValueError(f"it has {len(header):,} arrays, but at most {MOST_ARRAYS:,} are allowed")
-    entries = {name: _entry(name, told, begin) for name, told in header.items()}
-    at = begin
+    """Return the arrays by name; they must fill the file after the header without gaps."""
+    if len(header) > MAX_ARRAYS:
+        raise ValueError(f"it has {len(header):,} arrays, but at most {MAX_ARRAYS:,} are allowed")
+    entries = {name: _entry(name, description, begin) for name, description in header.items()}
+    end = begin
     for name, entry in sorted(entries.items(), key=lambda pair: pair[1][2:]):
-        if entry.start != at:
-            raise ValueError(f"array {name!r} does not begin where the one before it ends")
+        if entry.start != end:
+            raise ValueError(f"array {name!r} does not begin where the previous one ends")
         if entry.start % entry.dtype.itemsize:
             raise ValueError(f"array {name!r} is not aligned")
-        at = entry.stop
-    if at != size:
-        raise ValueError(f"it has {size:,} bytes, but its arrays end at {at:,}")
+        end = entry.stop
+    if end != size:
+        raise ValueError(f"it has {size:,} bytes, but its arrays end at {end:,}")
     return entries
 
 
-def _entry(name: str, told: Any, begin: int) -> Entry:
-    if not isinstance(told, dict) or set(told) != {"dtype", "shape", "data_offsets"}:
-        raise ValueError(f"array {name!r} is not described")
-    dtype, shape, place = told["dtype"], told["shape"], told["data_offsets"]
-    if not isinstance(dtype, str) or dtype not in DTYPES:
-        raise ValueError(f"array {name!r} has an unknown type")
-    if not _are_counts(shape) or len(shape) > 4 or not _are_counts(place) or len(place) != 2:
-        raise ValueError(f"array {name!r} has no shape or place")
-    kind, count = np.dtype(DTYPES[dtype]), 1
-    for side in shape:
-        count *= side
-    if place[1] - place[0] != count * kind.itemsize:
-        raise ValueError(f"array {name!r} of shape {shape} does not fit its place {place}")
-    return Entry(kind, tuple(shape), begin + place[0], begin + place[1])
+def _entry(name: str, description: Any, begin: int) -> Entry:
+    match description:
+        case {"dtype": dtype, "shape": shape, "data_offsets": offsets} if len(description) == 3:
+            if not isinstance(dtype, str) or dtype not in DTYPES:
+                raise ValueError(f"array {name!r} has an unknown dtype")
+            if not _are_sizes(shape, 4) or not _are_sizes(offsets, 2) or len(offsets) != 2:
+                raise ValueError(f"array {name!r} has no valid shape or offsets")
+        case _:
+            raise ValueError(f"array {name!r} is not described")
+    start, stop = offsets
+    if stop - start != math.prod(shape) * np.dtype(DTYPES[dtype]).itemsize:
+        raise ValueError(f"array {name!r} of shape {shape} does not fit its offsets {offsets}")
+    return Entry(np.dtype(DTYPES[dtype]), tuple(shape), begin + start, begin + stop)
 
 
-def _are_counts(values: Any) -> bool:
-    return isinstance(values, list) and all(
-        type(value) is int and 0 <= value < LONGEST_SIDE for value in values
-    )
+def _are_sizes(values: Any, max_length: int) -> bool:
+    is_list = isinstance(values, list) and len(values) <= max_length
+    return is_list and all(type(value) is int and 0 <= value < MAX_SIDE for value in values)
 
 
 class Mapped:
-    """The arrays of a file, mapped: processes share them, and nothing is read before its use.
+    """The memory-mapped arrays of a file: processes share them and read them at first use.
 
-    The map is private and writable, since kernels are compiled for arrays that can be written;
-    whoever writes gets pages of its own, and the file stays as it is.
+    The mapping is private and writable because kernels are compiled for writable arrays; writing
+    copies the pages concerned and does not change the file.
     """
 
     def __init__(self, header: Header, stream: BinaryIO) -> None:
@@ -261,7 +272,7 @@ class Mapped:
         self.map = mmap.mmap(stream.fileno(), header.file_bytes, access=mmap.ACCESS_COPY)
 
     def array(self, name: str) -> np.ndarray:
-        """Return an array as it is in the file; it may not have been verified."""
+        """Return an array as it is in the file, without verifying it."""
         entry = self.header.entries[name]
         if entry.start == entry.stop:
             return np.empty(entry.shape, entry.dtype)
@@ -269,7 +280,7 @@ class Mapped:
         return np.frombuffer(self.map, entry.dtype, count, entry.start).reshape(entry.shape)
 
     def verify(self, names: Any = None) -> None:
-        """Refuse arrays, by default all of them, that are not what was written."""
+        """Raise if arrays, by default all of them, do not agree with their checksums."""
         for name in self.header.entries if names is None else names:
             if digest(self.array(name)) != self.header.checksums[name]:
-                raise damaged(self.header.path, f"array {name!r} is not what was written")
+                raise damaged(self.header.path, f"array {name!r} does not agree with its checksum")

@@ -1,57 +1,66 @@
-"""Models in files: saved, loaded, described; no code, nothing that runs.
+"""Save, load and describe models in files that contain no executable code.
 
-`docs/files.md` has the format. Arrays are in the layout of safetensors (`layout`); what they belong
-to is a tree of JSON (`tree`), of which nothing is believed before `estimator_schema` has looked.
+`docs/files.md` has the format. Arrays have the layout of safetensors (`layout`). The objects that
+they belong to are JSON (`encoding`), and nothing of it is trusted before `schema` has checked it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 import outsample
 from outsample.files import layout
-from outsample.files.layout import Header, Mapped, ModelFileError, damaged, opened, parsed
+from outsample.files.layout import (
+    Header,
+    Mapped,
+    ModelFileError,
+    damaged,
+    open_file,
+    parse_json,
+    parse_strings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-KIND = "outsample model"
-VERSION = 1
-# Files up to this size are read and verified when they are loaded, larger ones at first use.
-VERIFIED_BYTES = 2**26
+FORMAT, FORMAT_VERSION = "outsample model", 1
+# Files up to this size are read and verified by `load`, larger ones at first use.
+MAX_EAGER_BYTES = 2**26
 
 
 class ModelInfo(NamedTuple):
-    """What a model file says of itself.
+    """Summary of a model file.
 
     Attributes
     ----------
     format_version : int
         Version of the format.
     package_version : str
-        The outsample that wrote it.
+        Version of outsample that wrote it.
     class_name : str
-        Estimator.
+        Class of the estimator.
     parameters : dict of str to str
-        Its parameters, as they are printed.
+        Representations of its parameters.
     n_points, n_features : int
-        Rows it learnt from, and their columns.
+        Rows and columns of the training data.
     n_coordinates : int or None
-        Columns of the map; None if there is no map.
+        Columns of the map; None without a map.
     feature_names, map_names : list of str or None
         Names of the columns of X and of the map.
     columns : list of str
-        Names of what is carried along about the training rows.
+        Names of the additional columns, one value per training row.
     arrays : list of (name, dtype, shape, bytes)
-        What is in the file.
+        Contents of the file.
     file_bytes : int
-        Its size.
+        Size of the file.
     notes : list of str
-        What the file does not keep of the model.
+        What of the model is not saved.
     """
 
     format_version: int
@@ -76,33 +85,33 @@ def save(
     columns: Mapping[str, Any] | None = None,
     map_names: Sequence[str] | None = None,
 ) -> None:
-    """Save a fitted estimator to a file, without code and without pickle.
+    """Save a fitted estimator to a file that contains no pickle and no other executable code.
 
-    The file appears under its name when it is complete, and replaces what was there; if anything
-    goes wrong before, the old file stays as it is.
+    The complete file replaces an existing file at once. After an error the existing file is
+    unchanged.
 
     Parameters
     ----------
     model : estimator
-        A fitted estimator of this library. Of an `Extended` the map and the extension are kept,
-        not the embedding, which may be any code; random generators are not kept either.
+        A fitted estimator of this library. The embedding of an `Extended`, which can be any code,
+        and random generators are not saved.
     path : path-like
-        Where to; ``.outsample`` is the usual ending.
+        File to write; the usual extension is ``.outsample``.
     columns : dict of str to array-like of shape (n,), default=None
-        What is known of the training rows and wanted back: ids, labels. Numbers or texts.
+        Additional columns of the training rows, such as ids and labels: numbers or strings.
     map_names : list of str, default=None
         Names of the columns of the map.
 
     Raises
     ------
     TypeError
-        For what a file cannot hold, such as a function as ``weighting``.
+        If a file cannot contain the model, for example because of a function as ``weighting``.
     sklearn.exceptions.NotFittedError
-        For an estimator that has not been fitted.
+        If the estimator is not fitted.
 
     See Also
     --------
-    load : Get the model back.
+    load : Load the model.
 
     Examples
     --------
@@ -116,26 +125,27 @@ def save(
     >>> outsample.load(path).predict([[0.0, 0.0, 0.0], [9.0, 9.0, 9.0]])
     array([ 1, -1])
     """
-    from outsample.files.saving import texts_and_arrays
+    from outsample.files.contents import encode_model
 
-    texts, arrays = texts_and_arrays(model, columns or {}, map_names)
-    told = {
-        "format": KIND, "format_version": str(VERSION), "package_version": outsample.__version__
-    }  # fmt: skip
-    layout.write(os.fspath(path), {**told, **texts}, arrays.arrays, arrays.checksums)
+    texts, arrays = encode_model(model, columns or {}, map_names)
+    texts |= {
+        "format": FORMAT,
+        "format_version": str(FORMAT_VERSION),
+        "package_version": outsample.__version__,
+    }
+    layout.write(os.fspath(path), texts, arrays.arrays, arrays.checksums)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Load an estimator that `save` has written; it answers as it did, bit for bit.
+    """Load an estimator that `save` has written; its results are bit-identical.
 
-    Nothing that the file names is imported or run. Arrays are mapped, not copied, so that many
-    processes share them. A file of up to 64 MB is verified here; a larger one when the model is
-    first used, before it answers.
+    Nothing in the file is imported or executed. Arrays are memory-mapped, so that processes share
+    them. Files of up to 64 MB are verified here, larger ones when the model is first used.
 
     Parameters
     ----------
     path : path-like
-        The file.
+        File to read.
 
     Returns
     -------
@@ -144,7 +154,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ModelFileError
-        If the file is no model, is damaged, was tampered with, or is of a newer version.
+        If the file is not a model, is damaged, was changed, or has a newer format.
 
     Examples
     --------
@@ -159,15 +169,14 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> bool((again.transform(X) == extension.transform(X)).all())
     True
     """
-    from outsample.files.loading import loaded
+    from outsample.files.contents import decode_model
 
-    with opened(path) as stream:
-        mapped = Mapped(_header(path, stream), stream)
-    return loaded(mapped, at_once=mapped.header.file_bytes <= VERIFIED_BYTES)
+    mapped = _open(path)
+    return decode_model(mapped, at_once=mapped.header.file_bytes <= MAX_EAGER_BYTES)
 
 
 def describe(path: str | os.PathLike[str]) -> ModelInfo:
-    """Say what is in a model file; its arrays are neither read nor verified.
+    """Return a summary of a model file; its arrays are neither read nor verified.
 
     Examples
     --------
@@ -181,39 +190,36 @@ def describe(path: str | os.PathLike[str]) -> ModelInfo:
     >>> info.class_name, info.n_points, info.n_features, info.columns
     ('NoveltyDetector', 5, 5, ['id'])
     """
-    with opened(path) as stream:
-        mapped = Mapped(_header(path, stream), stream)
+    mapped = _open(path)
     header = mapped.header
-    try:
-        told = parsed(header.texts["summary"])
-        columns = [column[0] for column in parsed(header.texts["columns"])]
-        names = {
-            name: None if told[name] is None else _words(mapped, told[name])
-            for name in ("feature_names", "map_names")
-        }
+    with _file_errors(header):
+        summary = parse_json(header.texts["summary"])
+        for name in ("feature_names", "map_names"):
+            if summary[name] is not None:
+                summary[name] = _read_strings(mapped, summary[name])
         info = ModelInfo(
-            VERSION, header.texts["package_version"], header.texts["class"], told["parameters"],
-            told["n_points"], told["n_features"], told["n_coordinates"], names["feature_names"],
-            names["map_names"], columns,
-            [
+            format_version=FORMAT_VERSION,
+            package_version=header.texts["package_version"],
+            class_name=header.texts["class"],
+            columns=[column[0] for column in parse_json(header.texts["columns"])],
+            arrays=[
                 (name, str(entry.dtype), entry.shape, entry.stop - entry.start)
                 for name, entry in header.entries.items()
             ],
-            header.file_bytes, told["notes"],
-        )  # fmt: skip
-        numbers = info.n_points, info.n_features, info.n_coordinates or 0
+            file_bytes=header.file_bytes,
+            **summary,
+        )
+        sizes = info.n_points, info.n_features, info.n_coordinates or 0
         texts = [*info.columns, *info.parameters, *info.parameters.values(), *info.notes]
-        if not all(type(number) is int for number in numbers):
-            raise ValueError("it does not tell its size")
+        if not all(type(size) is int for size in sizes):
+            raise ValueError("its summary has no sizes")
         if not all(isinstance(text, str) for text in texts):
-            raise ValueError("it is not described")
-        return info
-    except (KeyError, TypeError, AttributeError, IndexError, ValueError, RecursionError) as error:
-        raise _told(header, error) from None
+            raise ValueError("its summary has names that are not strings")
+    return info
 
 
 def read_columns(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read what was carried along about the training rows, by name; texts are objects.
+    """Return the additional columns of the training rows by name; strings are objects.
 
     Examples
     --------
@@ -226,61 +232,61 @@ def read_columns(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     >>> read_columns(path)
     {'id': array([7, 8, 9])}
     """
-    with opened(path) as stream:
-        mapped = Mapped(_header(path, stream), stream)
-    header, found = mapped.header, dict[str, np.ndarray]()
-    try:
-        for name, kind, array in parsed(header.texts["columns"]):
-            mapped.verify([array])
-            if kind == "words":
-                found[name] = np.array(_words(mapped, array), dtype=object)
+    mapped, columns = _open(path), dict[str, np.ndarray]()
+    with _file_errors(mapped.header):
+        for name, tag, array in parse_json(mapped.header.texts["columns"]):
+            if tag == "words":
+                values = np.array(_read_strings(mapped, array), dtype=object)
             else:
-                found[name] = mapped.array(array).copy()
-            if found[name].ndim != 1:
-                raise ValueError("a column has more than one side")
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise _told(header, error) from None
-    return found
+                mapped.verify([array])
+                values = mapped.array(array).copy()
+            if values.ndim != 1:
+                raise ValueError("a column has more than one dimension")
+            columns[name] = values
+    return columns
 
 
 def identity(path: str | os.PathLike[str]) -> str:
-    """Tell one model file from another: its header has the checksum of every array."""
+    """Return a digest that identifies a model: its header has the checksum of every array."""
     digest = hashlib.sha256(str(os.path.getsize(path)).encode())
     with open(path, "rb") as file:
-        digest.update(file.read(8 + 2**20))
+        digest.update(file.read(8 + layout.MAX_HEADER_BYTES))
     return digest.hexdigest()
 
 
-def _header(path: str | os.PathLike[str], stream: Any) -> Header:
-    return layout.read_header(path, stream, lambda texts: _check_version(path, texts))
+def _open(path: str | os.PathLike[str]) -> Mapped:
+    with open_file(path) as stream:
+        header = layout.read_header(path, stream, lambda texts: _check_version(path, texts))
+        return Mapped(header, stream)
 
 
 def _check_version(path: str | os.PathLike[str], texts: dict[str, str]) -> None:
-    version, maker = texts.get("format_version", ""), texts.get("package_version", "?")
-    if texts.get("format") != KIND:
-        raise ModelFileError(f"{path}: holds arrays, but is no model of outsample's.")
+    version, package = texts.get("format_version", ""), texts.get("package_version", "?")
+    if texts.get("format") != FORMAT:
+        raise ModelFileError(f"{path}: contains arrays, but is not a model of outsample.")
     if not version.isascii() or not version.isdigit() or len(version) > 9 or int(version) < 1:
         raise damaged(path, f"its format has the version {version[:20]!r}")
-    if int(version) > VERSION:
+    if int(version) > FORMAT_VERSION:
         raise ModelFileError(
-            f"{path}: was made by a newer outsample, version {maker[:40]} (format {version}); this "
-            f"is version {outsample.__version__}, which reads formats up to {VERSION}. Install "
-            "the newer version."
+            f"{path}: was written by a newer outsample, version {package[:40]} (format {version}); "
+            f"this is version {outsample.__version__}, which reads formats up to {FORMAT_VERSION}. "
+            "Install the newer version."
         )
 
 
-def _told(header: Header, error: Exception) -> ModelFileError:
-    if isinstance(error, ModelFileError):
-        return error
-    reason = f"{type(error).__name__} {error}" if isinstance(error, KeyError) else str(error)
-    return damaged(header.path, reason)
+@contextmanager
+def _file_errors(header: Header) -> Iterator[None]:
+    """Convert errors in the contents of a file to errors that name the file."""
+    try:
+        yield
+    except ModelFileError:
+        raise
+    except KeyError as error:
+        raise damaged(header.path, f"it has no {error}") from None
+    except (TypeError, AttributeError, IndexError, ValueError, RecursionError) as error:
+        raise damaged(header.path, str(error)) from None
 
 
-def _words(mapped: Mapped, name: str) -> list[str]:
-    if mapped.header.entries[name].dtype != np.uint8:
-        raise ValueError("words are not bytes")
+def _read_strings(mapped: Mapped, name: str) -> list[str]:
     mapped.verify([name])
-    words = parsed(mapped.array(name).tobytes().decode())
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise ValueError("words are no list of texts")
-    return words
+    return parse_strings(mapped.array(name))
