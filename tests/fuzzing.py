@@ -386,7 +386,7 @@ def _wrong_file(model: Any, Q: Any, told: dict[str, np.ndarray]) -> str | None:
         try:
             save(model, path)
         except TypeError as error:
-            return None if "holds no code" in str(error) else str(error)
+            return None if "contains no code" in str(error) else str(error)
         for name, values in answers(load(path), Q).items():
             if values.dtype != told[name].dtype or not np.array_equal(values, told[name]):
                 return f"{name} is another one after loading"

@@ -132,7 +132,7 @@ def test_a_saved_model_answers_the_same(name, tmp_path):
     X, Y, Q = view(name, fixed_map(1, n=40))
     model = fit(name, X, Y)
     if callable(getattr(model, "weighting", None)):
-        with pytest.raises(TypeError, match="holds no code"):
+        with pytest.raises(TypeError, match="contains no code"):
             save(model, tmp_path / "model.outsample")
         return
     save(model, tmp_path / "model.outsample")
@@ -635,7 +635,7 @@ def test_answers_of_scalar_weights_are_in_the_bounding_box(name, drawn):
     k = min(6, len(X))
     model = fit(name, X, Y, n_neighbors=k)
     near = model.model_.solve(Q).near.near  # the neighbours, ties included
-    images = model.model_.judge.Y[near.indices]  # of copies, the mean
+    images = model.model_.quality.Y[near.indices]  # of copies, the mean
     answer = coordinates(name, model, Q)
     assert (answer >= np.minimum.reduceat(images, near.indptr[:-1]) - 1e-12).all()
     assert (answer <= np.maximum.reduceat(images, near.indptr[:-1]) + 1e-12).all()

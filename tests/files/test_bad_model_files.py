@@ -1,6 +1,6 @@
-"""Files that are no models, are damaged, newer or hostile: one kind of error that says what to do.
+"""Files that are not models, are damaged, newer or hostile raise one kind of error with a remedy.
 
-`model_file_fuzz.py` makes thousands more, in a process of its own, since nothing must crash.
+`model_file_fuzz.py` makes thousands of such files and reads them in another process.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def path(tmp_path):
 
 
 def opened(data):
-    """Header, texts and arrays of a file."""
+    """Return the header, the texts and the bytes of the arrays of a file."""
     length = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + length])
     texts = header.pop("__metadata__")
@@ -56,25 +56,25 @@ def opened(data):
 
 
 def sealed(header, texts, body):
-    """A file with right checksums of whatever is in it."""
+    """Return the bytes of a file with valid checksums."""
     texts = {key: text for key, text in texts.items() if key != "header_sha256"}
     return model_file_fuzz.sealed(header, texts, [np.frombuffer(body, np.uint8)])
 
 
 def arrays_of(data):
     header, texts, body = opened(data)
-    found = {}
-    for name, told in header.items():
-        start, stop = told["data_offsets"]
-        kind = model_file_fuzz.layout.DTYPES[told["dtype"]]
-        found[name] = np.frombuffer(body[start:stop], kind).reshape(told["shape"]).copy()
-    return texts, found
+    arrays = {}
+    for name, entry in header.items():
+        start, stop = entry["data_offsets"]
+        dtype = model_file_fuzz.layout.DTYPES[entry["dtype"]]
+        arrays[name] = np.frombuffer(body[start:stop], dtype).reshape(entry["shape"]).copy()
+    return texts, arrays
 
 
-def refused(path, data, says, readers=READERS):
+def check_rejected(path, data, message, readers=READERS):
     path.write_bytes(data)
     for read in readers:
-        with pytest.raises(ModelFileError, match=says) as caught:
+        with pytest.raises(ModelFileError, match=message) as caught:
             read(path)
         assert str(path) in str(caught.value)
 
@@ -90,11 +90,11 @@ def refused(path, data, says, readers=READERS):
     ],
     ids=["empty", "short", "pickle", "zip", "npy", "csv", "zeros", "ones"],
 )  # fmt: skip
-def test_other_files_are_no_models(data, path):
-    refused(path, data, "is not a model of outsample")
+def test_files_of_other_formats_are_rejected(data, path):
+    check_rejected(path, data, "is not a model of outsample")
 
 
-def test_what_is_no_file_at_all(tmp_path):
+def test_paths_that_are_not_files_are_rejected(tmp_path):
     for read in READERS:
         with pytest.raises(ModelFileError, match="is a folder"):
             read(tmp_path)
@@ -113,12 +113,12 @@ def test_a_pipe_is_not_waited_for(tmp_path):
         outsample.load(tmp_path / "pipe")
 
 
-def test_arrays_of_somebody_else(path):
+def test_other_safetensors_files_are_rejected(path):
     safetensors = pytest.importorskip("safetensors.numpy")
     safetensors.save_file({"x": np.zeros(9)}, path, metadata={"format": "pt"})
-    refused(path, path.read_bytes(), "contains arrays, but is not a model")
+    check_rejected(path, path.read_bytes(), "contains arrays, but is not a model")
     safetensors.save_file({"x": np.zeros(9)}, path)
-    refused(path, path.read_bytes(), "is not a model")
+    check_rejected(path, path.read_bytes(), "is not a model")
 
 
 # Damage.
@@ -130,13 +130,13 @@ def test_every_flipped_bit_of_the_header_is_noticed(good, path):
     for at in [*range(8), *rng.choice(8 + length, 150, replace=False)]:
         data = bytearray(good)
         data[at] ^= 1 << int(rng.integers(8))
-        refused(path, data, None, [outsample.load])
+        check_rejected(path, data, None, [outsample.load])
 
 
 def test_every_cut_is_noticed(good, path):
     for stop in np.random.default_rng(0).choice(len(good), 60, replace=False):
-        refused(path, good[:stop], None, [outsample.load])
-    refused(path, good + b"\0", "its arrays end at")
+        check_rejected(path, good[:stop], None, [outsample.load])
+    check_rejected(path, good + b"\0", "its arrays end at")
 
 
 def test_a_flipped_bit_in_an_array_is_named(good, path):
@@ -145,7 +145,7 @@ def test_a_flipped_bit_in_an_array_is_named(good, path):
     data = bytearray(good)
     data[at] ^= 4
     problem = "array 'embedding_' does not agree with its checksum. Restore it from a backup"
-    refused(path, data, problem, [outsample.load])
+    check_rejected(path, data, problem, [outsample.load])
     assert describe(path).class_name == "PCAExtension"  # which does not read the arrays
     assert read_columns(path)["id"].tolist() == list(range(30))
 
@@ -153,10 +153,10 @@ def test_a_flipped_bit_in_an_array_is_named(good, path):
 def test_a_newer_format_asks_for_a_newer_package(good, path):
     header, texts, body = opened(good)
     texts |= {"format_version": "2", "package_version": "9.8"}
-    refused(path, sealed(header, texts, body),
+    check_rejected(path, sealed(header, texts, body),
             r"newer outsample, version 9.8 \(format 2\).*Install the newer version")  # fmt: skip
     for version in ("", "-1", "0", "1.0", "٣", "1" * 30):
-        refused(path, sealed(header, texts | {"format_version": version}, body), "version")
+        check_rejected(path, sealed(header, texts | {"format_version": version}, body), "version")
 
 
 # Hostile headers: the checksums are right.
@@ -171,7 +171,7 @@ def changed(**change):
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         (changed(shape=[-30, 2]), "no valid shape or offsets"),
         (changed(shape=[2**40, 2**40]), "does not fit its offsets"),
@@ -192,9 +192,9 @@ def changed(**change):
                          for at in range(10_001)}, "at most 10,000"),
     ],
 )  # fmt: skip
-def test_hostile_headers(good, change, says, path):
+def test_hostile_headers(good, change, message, path):
     header, texts, body = opened(good)
-    refused(path, sealed(change(header), texts, body), says)
+    check_rejected(path, sealed(change(header), texts, body), message)
 
 
 def test_names_that_occur_twice_nan_and_depth(good, path):
@@ -205,17 +205,18 @@ def test_names_that_occur_twice_nan_and_depth(good, path):
         raw += b" " * (-(len(raw) + 8) % 64)
         return len(raw).to_bytes(8, "little") + raw + body
 
-    refused(path, file(raw[:-1] + b',"embedding_":{}}'), "a name occurs twice")
-    refused(path, file(raw[:-1] + b',"more":NaN}'), "NaN is not a number")
-    refused(path, file(b"[" * 200_000), "damaged")
-    refused(path, file(b'{"a":' * 100_000), "damaged")
-    refused(path, file(b"[]"), "damaged")
-    refused(path, file(b"1" * 10_000), "damaged")
-    refused(path, (2**20 + 64).to_bytes(8, "little") + bytes(2**21), "at most 1,048,576 bytes")
+    check_rejected(path, file(raw[:-1] + b',"embedding_":{}}'), "a name occurs twice")
+    check_rejected(path, file(raw[:-1] + b',"more":NaN}'), "NaN is not a number")
+    check_rejected(path, file(b"[" * 200_000), "damaged")
+    check_rejected(path, file(b'{"a":' * 100_000), "damaged")
+    check_rejected(path, file(b"[]"), "damaged")
+    check_rejected(path, file(b"1" * 10_000), "damaged")
+    too_long = (2**20 + 64).to_bytes(8, "little") + bytes(2**21)
+    check_rejected(path, too_long, "at most 1,048,576 bytes")
 
 
-def test_streams_from_before_neighbours_waited_go_on_without_waiting(path):
-    """Older files lack a parameter and a number; nothing waits in them."""
+def test_streams_of_older_files_continue_without_a_delay(path):
+    """Older files have neither the parameter ``delay`` nor ``n_waiting``."""
     X = np.random.default_rng(0).normal(size=(60, 3))
     ways = PCAExtension(weighting="distance", n_neighbors=5, order=0, loss="squared")
     detector = NoveltyDetector(ways).fit(X[:30], X[:30, :2])
@@ -223,18 +224,18 @@ def test_streams_from_before_neighbours_waited_go_on_without_waiting(path):
     stream.learn(X[30:45])
     outsample.save(stream, path)
     header, texts, body = opened(path.read_bytes())
-    objects, held = json.loads(texts["parameters"])
-    assert held.pop("delay") == 0
-    texts["parameters"] = json.dumps([objects, held])
-    objects, held = json.loads(texts["learnt"])
+    objects, fields = json.loads(texts["parameters"])
+    assert fields.pop("delay") == 0
+    texts["parameters"] = json.dumps([objects, fields])
+    objects, fields = json.loads(texts["learnt"])
     assert [parts.pop("n_waiting") for name, parts in objects if name == "Memory"] == [0]
-    texts["learnt"] = json.dumps([objects, held])
+    texts["learnt"] = json.dumps([objects, fields])
     path.write_bytes(sealed(header, texts, body))
     again = outsample.load(path)
     assert again.get_params()["delay"] == 0
     placed = (each.learn(X[45:]).placement for each in (again, stream))
-    for one, other in zip(*placed, strict=True):
-        np.testing.assert_array_equal(one, other)
+    for loaded, original in zip(*placed, strict=True):
+        np.testing.assert_array_equal(loaded, original)
     assert again.n_learned_ == stream.n_learned_ > 0
 
 
@@ -243,9 +244,9 @@ def test_wrong_texts(good, path):
     for name in ("class", "learnt", "parameters"):
         for value in ("", "[", "null", "[]", "[[], []]", "[[], {}]", "[" * 5000, '{"a":1,"a":2}'):
             hostile = sealed(header, texts | {name: value}, body)
-            refused(path, hostile, "damaged", [outsample.load])
+            check_rejected(path, hostile, "damaged", [outsample.load])
         without = {key: text for key, text in texts.items() if key != name}
-        refused(path, sealed(header, without, body), name, [outsample.load])
+        check_rejected(path, sealed(header, without, body), name, [outsample.load])
     for name, read in (("summary", describe), ("columns", read_columns), ("columns", describe)):
         for value in TEXTS:
             path.write_bytes(sealed(header, texts | {name: value}, body))
@@ -253,19 +254,19 @@ def test_wrong_texts(good, path):
                 read(path)
             except ModelFileError as error:
                 assert str(path) in str(error)
-    refused(path, sealed(header, texts | {"sha256": "{}"}, body), "one checksum per array")
-    refused(path, sealed(header, texts | {"sha256": "3"}, body), "one checksum per array")
+    check_rejected(path, sealed(header, texts | {"sha256": "{}"}, body), "one checksum per array")
+    check_rejected(path, sealed(header, texts | {"sha256": "3"}, body), "one checksum per array")
 
 
 def test_no_class_outside_the_table_is_built(good, path):
     header, texts, body = opened(good)
     for name in ("os.system", "KNeighborsRegressor", "NeighborIndex", "Distinct", "compare"):
-        refused(path, sealed(header, texts | {"class": name}, body), name, [outsample.load])
+        check_rejected(path, sealed(header, texts | {"class": name}, body), name, [outsample.load])
     learnt = texts["learnt"]
     assert '["Distinct"' in learnt
     for name in ("subprocess.Popen", "FunctionOfDistance", "PCAExtension", "csr_matrix", "Judge"):
         hostile = texts | {"learnt": learnt.replace('["Distinct"', f'["{name}"')}
-        refused(path, sealed(header, hostile, body), "damaged", [outsample.load])
+        check_rejected(path, sealed(header, hostile, body), "damaged", [outsample.load])
 
 
 # Hostile arrays: an index that is out of range must not reach a kernel.
@@ -309,8 +310,8 @@ def put(value):
 def test_hostile_arrays(good, name, change, path):
     texts, arrays = arrays_of(good)
     arrays[name] = change(arrays[name])
-    refused(path, model_file_fuzz.written(texts, arrays), "damaged or was tampered with: PCAExt",
-            [outsample.load])  # fmt: skip
+    message = "damaged or was tampered with: PCAExtension"
+    check_rejected(path, model_file_fuzz.written(texts, arrays), message, [outsample.load])
 
 
 @pytest.fixture(scope="module")
@@ -324,7 +325,7 @@ def replaced(name, **parts):
     """Change the parts of the first object of a class."""
 
     def make(objects, arrays):
-        next(told for cls, told in objects if cls == name).update(parts)
+        next(fields for cls, fields in objects if cls == name).update(parts)
 
     return make
 
@@ -341,7 +342,7 @@ FIELD = "model_.fitted.field"
 
 
 @pytest.mark.parametrize(
-    ("model", "change", "says"),
+    ("model", "change", "message"),
     [
         ("gaussian", cut(f"{BARS}.scale.values", lambda v: v[:, 1:]), "one column more than .cuts"),
         ("gaussian", cut(f"{BARS}.scale.cuts", lambda v: v[:, ::-1]), "cuts decrease"),
@@ -376,12 +377,12 @@ FIELD = "model_.fitted.field"
         ("split detector", replaced("TrainingScores", tails=[]), "must be a tuple of 2"),
     ],
 )
-def test_hostile_parts(several, model, change, says, path):
+def test_hostile_parts(several, model, change, message, path):
     texts, arrays = arrays_of(several[model])
-    objects, held = json.loads(texts["learnt"])
+    objects, fields = json.loads(texts["learnt"])
     change(objects, arrays)
-    texts["learnt"] = json.dumps([objects, held])
-    refused(path, model_file_fuzz.written(texts, arrays), says, [outsample.load])
+    texts["learnt"] = json.dumps([objects, fields])
+    check_rejected(path, model_file_fuzz.written(texts, arrays), message, [outsample.load])
 
 
 @pytest.mark.parametrize("part", ["indices", "indptr", "data"])
@@ -393,36 +394,36 @@ def test_hostile_sparse_points(part, path):
     texts, arrays = arrays_of(path.read_bytes())
     name = next(name for name in arrays if name.endswith(f"X.{part}"))
     for value in (-1, 6, 2**30) if part != "data" else (np.nan, 1e301):
-        held = arrays | {name: put(value)(arrays[name].copy())}
-        refused(path, model_file_fuzz.written(texts, held), "damaged", [outsample.load])
-    for held in (arrays[name][:-1], arrays[name][::-1], arrays[name].astype(np.float32)):
-        hostile = model_file_fuzz.written(texts, arrays | {name: held.copy()})
-        if part != "data" or len(held) != len(arrays[name]) or held.dtype != np.float64:
-            refused(path, hostile, "damaged", [outsample.load])
+        hostile = arrays | {name: put(value)(arrays[name].copy())}
+        check_rejected(path, model_file_fuzz.written(texts, hostile), "damaged", [outsample.load])
+    for array in (arrays[name][:-1], arrays[name][::-1], arrays[name].astype(np.float32)):
+        hostile = model_file_fuzz.written(texts, arrays | {name: array.copy()})
+        if part != "data" or len(array) != len(arrays[name]) or array.dtype != np.float64:
+            check_rejected(path, hostile, "damaged", [outsample.load])
 
 
-def test_a_model_that_names_itself_a_thousand_times(good, path):
-    """Parts that hold parts many times over are looked at once."""
+def test_objects_that_are_contained_many_times(good, path):
+    """An object that is contained many times is checked once."""
     header, texts, body = opened(good)
-    objects, held = json.loads(texts["learnt"])
+    objects, fields = json.loads(texts["learnt"])
     placer = {"weighting": {"object": 0}, "n_neighbors": 5, "order": 0, "loss": "squared"}
     shares = {"parts": {"tuple": [{"object": 1}] * 50}, "shares": {"tuple": [0.02] * 50}}
     trial = {"placer": {"object": 2}, "error": 0.1, "seconds": 0.1, "n_rows": 9}
     first = [["Tangent", {}], ["LocalPlacer", placer | {"tangent_dim": 1}], ["Blend", shares]]
     first += [["Trial", trial]] * 4000
 
-    def moved(told):
-        text = json.dumps(told)
+    def moved(nodes):
+        text = json.dumps(nodes)
         return json.loads(
             re.sub(r'"object": (\d+)', lambda at: f'"object": {int(at[1]) + len(first)}', text)
         )
 
-    held = moved(held) | {"selection_": [{"object": 3 + at} for at in range(4000)]}
-    learnt = [first + moved(objects), held]
-    path.write_bytes(sealed(header, texts | {"learnt": json.dumps(learnt)}, body))
+    fields = moved(fields) | {"selection_": [{"object": 3 + at} for at in range(4000)]}
+    content = [first + moved(objects), fields]
+    path.write_bytes(sealed(header, texts | {"learnt": json.dumps(content)}, body))
     assert len(outsample.load(path).selection_) == 4000
-    held["selection_"] *= 2
-    refused(path, sealed(header, texts | {"learnt": json.dumps(learnt)}, body),
+    fields["selection_"] *= 2
+    check_rejected(path, sealed(header, texts | {"learnt": json.dumps(content)}, body),
             "selection_", [outsample.load])  # fmt: skip
 
 
@@ -430,30 +431,30 @@ def test_a_model_that_names_itself_a_thousand_times(good, path):
 
 
 def test_mutants_that_are_only_loaded(tmp_path):
-    """Without answers nothing can crash: these run here, where coverage sees what refuses them."""
+    """Loading alone cannot crash, so that these run here and count for coverage."""
     files = model_file_fuzz.write_all(tmp_path)
-    refusals = []
+    errors = []
     for number in range(600):
         (tmp_path / "mutant").write_bytes(model_file_fuzz.mutant(number, files)[1])
         try:
             outsample.load(tmp_path / "mutant")
         except ModelFileError as error:
-            refusals.append(str(error))
-    assert 300 < len(refusals) < 600
-    assert all(" " in text and text.endswith(".") for text in refusals)
-    assert max(map(len, refusals)) < 500 + len(str(tmp_path))
+            errors.append(str(error))
+    assert 300 < len(errors) < 600
+    assert all(" " in text and text.endswith(".") for text in errors)
+    assert max(map(len, errors)) < 500 + len(str(tmp_path))
 
 
-def test_mutants_are_refused_or_answer(tmp_path):
+def test_mutants_are_rejected_or_return_numbers(tmp_path):
     files = model_file_fuzz.write_all(tmp_path)
     command = [sys.executable, model_file_fuzz.__file__, str(tmp_path), "0", str(MUTANTS)]
-    found = {"PYTHONPATH": os.pathsep.join([*sys.path, os.environ.get("PYTHONPATH", "")])}
-    done = subprocess.run(command, env=os.environ | found, capture_output=True, text=True)
+    environment = {"PYTHONPATH": os.pathsep.join([*sys.path, os.environ.get("PYTHONPATH", "")])}
+    done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True)
     lines = done.stdout.splitlines()
     assert done.returncode == 0, f"{lines[-1:]} {done.stderr[-2000:]}"
     assert not [line for line in lines if line.startswith("escape")]
     assert lines[-2] == f"at {MUTANTS - 1}" and len(files) > 15
-    assert int(lines[-1].removeprefix("memory ")) < model_file_fuzz.MOST_BYTES
+    assert int(lines[-1].removeprefix("memory ")) < model_file_fuzz.MAX_BYTES
     print(f"{MUTANTS} mutants, no escape, {lines[-1]} bytes")
 
 
@@ -469,9 +470,9 @@ def test_a_folder_of_old_versions_still_loads():
     for file in files:
         expected = np.load(file.with_suffix(".npz"))
         model = outsample.load(file)
-        found = model.place(expected["Q"])._asdict() | {"p_values": model.p_values(expected["Q"])}
+        results = model.place(expected["Q"])._asdict() | {"p_values": model.p_values(expected["Q"])}
         exact = str(expected["machine"]) == recording.machine()
-        for name, values in found.items():
+        for name, values in results.items():
             if exact:
                 np.testing.assert_array_equal(values, expected[name], err_msg=name)
             else:

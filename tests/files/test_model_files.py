@@ -1,4 +1,4 @@
-"""Models in files: the same answers, nothing lost unsaid, one copy for many processes."""
+"""Model files: the same results, notes on what is not saved, one copy for many processes."""
 
 from __future__ import annotations
 
@@ -78,23 +78,23 @@ def again(model, path, **options):
     return outsample.load(path)
 
 
-def same(found, expected):
-    assert set(found) == set(expected)
+def same(results, expected):
+    assert set(results) == set(expected)
     for name, values in expected.items():
-        np.testing.assert_array_equal(found[name], values, err_msg=name, strict=True)
+        np.testing.assert_array_equal(results[name], values, err_msg=name, strict=True)
 
 
-# What comes back.
+# Saved and loaded.
 
 
 @pytest.mark.parametrize(
     "name", [*STREAMS, "auto", "walk", "fixed walk", "extended", "neighbor loss"]
 )
-def test_what_the_recording_lacks_answers_as_before(models, name, path):
+def test_results_are_the_same_after_loading(models, name, path):
     same(model_file_fuzz.answers(again(models[name], path)), model_file_fuzz.answers(models[name]))
 
 
-def test_the_table_knows_every_field_of_its_classes():
+def test_every_field_of_a_registered_class_has_a_kind():
     for cls in set(SCHEMAS) - set(ESTIMATORS) - {NeighborIndex}:
         own = cls._fields if issubclass(cls, tuple) else [field.name for field in fields(cls)]
         assert set(SCHEMAS[cls].fields) == set(own), cls
@@ -103,9 +103,9 @@ def test_the_table_knows_every_field_of_its_classes():
 
 def test_every_estimator_of_the_library_can_be_saved():
     public = {getattr(outsample, name) for name in outsample.__all__}
-    estimators = {one for one in public if hasattr(one, "get_params")}
+    estimators = {value for value in public if hasattr(value, "get_params")}
     assert estimators == set(ESTIMATORS)
-    assert {one for one in estimators if not hasattr(one, "fit")} == {outsample.StreamingExtension}
+    assert {cls for cls in estimators if not hasattr(cls, "fit")} == {outsample.StreamingExtension}
 
 
 def test_column_names_and_output_settings_are_kept(data, path):
@@ -139,7 +139,7 @@ def test_column_names_and_output_settings_are_kept(data, path):
         },
     ],
 )
-def test_parameters_of_any_type_are_kept(data, parameters, path):
+def test_parameters_keep_their_types(data, parameters, path):
     fitted = PCAExtension(**parameters).fit(*data)
     loaded = again(fitted, path)
     assert repr(loaded.get_params()) == repr(fitted.get_params())
@@ -150,15 +150,15 @@ def test_parameters_of_any_type_are_kept(data, parameters, path):
     np.testing.assert_array_equal(refitted.transform(data[0]), fitted.transform(data[0]))
 
 
-def test_what_was_fitted_is_kept_not_later_parameters(data, path):
+def test_the_fitted_state_is_saved_not_later_parameters(data, path):
     X, Y = data
     detector = NoveltyDetector(PCAExtension(**FIXED), calibration="split").fit(X, Y)
     placed = detector.place(X)
     detector.extension_.set_params(metric="cosine", n_jobs=2)
     detector.set_params(calibration="leave-one-out", alpha=0.5)
     loaded = again(detector, path)
-    for one, other in zip(placed, loaded.place(X), strict=True):
-        np.testing.assert_array_equal(one, other)
+    for before, after in zip(placed, loaded.place(X), strict=True):
+        np.testing.assert_array_equal(before, after)
     assert vars(loaded.training_) == vars(detector.training_)
     np.testing.assert_array_equal(loaded.predict(X), detector.predict(X))
 
@@ -173,24 +173,24 @@ def test_sparse_points_are_kept(data, path):
         np.testing.assert_array_equal(loaded.transform(Q), fitted.transform(Q))
 
 
-def test_columns_and_names_are_carried_along(extension, path):
+def test_additional_columns_and_names_are_saved(extension, path):
     rows = {
         "id": np.arange(40), "label": [f"ä{at}" for at in range(40)], "0" * 64: np.ones(40, "f4"),
         "flag": np.arange(40) % 2 == 0, "words": np.array(["a", "b"] * 20, dtype=object),
     }  # fmt: skip
     loaded = again(extension, path, columns=rows, map_names=["east", "north"])
     assert loaded.n_neighbors_ == 5
-    found = read_columns(path)
-    assert list(found) == list(rows)
+    columns = read_columns(path)
+    assert list(columns) == list(rows)
     for name, values in rows.items():
-        assert found[name].tolist() == np.asarray(values).tolist()
-    assert found["0" * 64].dtype == np.float32 and found["id"].dtype == np.int64
-    told = describe(path)
-    assert told.columns == list(rows) and told.map_names == ["east", "north"]
-    assert (told.class_name, told.n_points, told.n_features) == ("PCAExtension", 40, 3)
-    assert told.n_coordinates == 2 and told.package_version == outsample.__version__
-    assert told.parameters["weighting"] == "'tangent'" and not told.notes
-    assert told.file_bytes == path.stat().st_size
+        assert columns[name].tolist() == np.asarray(values).tolist()
+    assert columns["0" * 64].dtype == np.float32 and columns["id"].dtype == np.int64
+    info = describe(path)
+    assert info.columns == list(rows) and info.map_names == ["east", "north"]
+    assert (info.class_name, info.n_points, info.n_features) == ("PCAExtension", 40, 3)
+    assert info.n_coordinates == 2 and info.package_version == outsample.__version__
+    assert info.parameters["weighting"] == "'tangent'" and not info.notes
+    assert info.file_bytes == path.stat().st_size
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_columns_and_names_are_carried_along(extension, path):
         ({"map_names": [1, 2]}, "map_names"),
     ],
 )
-def test_columns_that_do_not_fit_are_refused(extension, options, error, path):
+def test_columns_that_are_not_valid_are_rejected(extension, options, error, path):
     with pytest.raises(ValueError, match=error):
         outsample.save(extension, path, **options)
     assert not path.exists()
@@ -216,10 +216,10 @@ def test_columns_of_a_split_detector_are_those_of_all_rows(data, path):
     assert len(read_columns(path)["id"]) == 40
 
 
-# What is not kept.
+# What is not saved.
 
 
-def test_the_embedding_of_an_extended_is_not_kept_and_it_says_so(data, path):
+def test_the_embedding_of_an_extended_is_not_saved_and_notes_say_so(data, path):
     X = data[0]
     fitted = Extended(model_file_fuzz.Identity(), PCAExtension(**FIXED)).fit(X)
     loaded = again(fitted, path)
@@ -234,7 +234,7 @@ def test_the_embedding_of_an_extended_is_not_kept_and_it_says_so(data, path):
     assert repr(again(outsample.load(path), path)) == repr(outsample.load(path))
 
 
-def test_of_our_own_embedding_the_parameters_are_kept(data, path):
+def test_parameters_of_diffusion_maps_inside_extended_are_saved(data, path):
     fitted = Extended(DiffusionMaps(n_neighbors=6)).fit(data[0])
     loaded = again(fitted, path)
     assert repr(loaded) == repr(fitted)
@@ -248,7 +248,7 @@ def test_a_detector_with_an_extended_inside(data, path):
     assert loaded.model_.index is loaded.extension_.extension_.index_
 
 
-def test_random_generators_are_not_kept(data, path):
+def test_random_generators_are_not_saved(data, path):
     fitted = MultiscaleExtension(random_state=np.random.default_rng(0)).fit(*data)
     loaded = again(fitted, path)
     np.testing.assert_array_equal(loaded.transform(data[0]), fitted.transform(data[0]))
@@ -258,7 +258,7 @@ def test_random_generators_are_not_kept(data, path):
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "says"),
+    ("make", "error", "message"),
     [
         (lambda X, Y: PCAExtension(weighting=steep, **FIXED).fit(X, Y), TypeError,
          "function steep, and a model file contains no code; use .*InverseDistance"),
@@ -272,8 +272,8 @@ def test_random_generators_are_not_kept(data, path):
         (lambda X, Y: X, TypeError, "model is a ndarray"),
     ],
 )  # fmt: skip
-def test_what_a_file_cannot_hold_is_refused_by_name(data, make, error, says, path):
-    with pytest.raises(error, match=says):
+def test_what_a_file_cannot_contain_is_named(data, make, error, message, path):
+    with pytest.raises(error, match=message):
         outsample.save(make(*data), path)
     assert not path.exists()
 
@@ -304,14 +304,14 @@ def test_arrays_are_aligned_and_stored_once(data, path):
     outsample.save(fitted, path)
     arrays = describe(path).arrays
     shapes = [shape for _, _, shape, _ in arrays]
-    assert shapes.count((40, 3)) == 1  # points: search, placer and judge have the same ones
+    assert shapes.count((40, 3)) == 1  # search, placer and quality estimator share the points
     loaded = outsample.load(path)
     model = loaded.extension_.model_
-    assert model.search.index.X is model.judge.X is model.fitted.X
-    held = model.search.index.X
-    assert held.flags.writeable and held.flags.aligned and not held.flags.owndata
+    assert model.search.index.X is model.quality.X is model.fitted.X
+    X = model.search.index.X
+    assert X.flags.writeable and X.flags.aligned and not X.flags.owndata
     before = path.read_bytes()
-    held[:] = 0  # the file stays as it is
+    X[:] = 0  # does not change the file
     assert path.read_bytes() == before
     outsample.save(fitted, path)
     assert path.read_bytes() == before
@@ -328,7 +328,7 @@ def test_a_large_model_is_little_more_than_its_arrays(path):
     assert path.stat().st_size < 1.01 * arrays
 
 
-def test_columns_that_describe_too_much_are_refused(extension, path):
+def test_a_header_that_is_too_large_is_rejected(extension, path):
     with pytest.raises(ValueError, match="fewer columns"):
         outsample.save(extension, path, columns={"x" * 2**20: np.zeros(40)})
     assert not path.exists()
@@ -346,12 +346,12 @@ def test_loading_compiles_nothing_new(models, tmp_path):
 
 
 def compiled():
-    """How often kernels have been compiled."""
-    found = 0
+    """Return how often kernels have been compiled."""
+    count = 0
     for module in pkgutil.iter_modules(_compiled.__path__):
-        held = vars(import_module(f"outsample._compiled.{module.name}")).values()
-        found += sum(len(kernel.signatures) for kernel in held if hasattr(kernel, "signatures"))
-    return found
+        values = vars(import_module(f"outsample._compiled.{module.name}")).values()
+        count += sum(len(value.signatures) for value in values if hasattr(value, "signatures"))
+    return count
 
 
 def test_the_search_is_built_once_by_many_threads(data, path, monkeypatch):
@@ -359,7 +359,7 @@ def test_the_search_is_built_once_by_many_threads(data, path, monkeypatch):
     index, built = loaded.index_, []
     assert index._built is None
     make = type(PCAExtension(index="brute", **FIXED).fit(*data).index_._backend)
-    slow = lambda *given: (time.sleep(0.05), built.append(1), make(*given))[-1]  # noqa: E731
+    slow = lambda *args: (time.sleep(0.05), built.append(1), make(*args))[-1]  # noqa: E731
     monkeypatch.setitem(outsample.neighbors.index.INDEXES, "brute", slow)
     with ThreadPoolExecutor(8) as pool:
         parts = list(pool.map(loaded.transform, [data[0]] * 8))
@@ -388,7 +388,7 @@ def test_an_interrupted_save_leaves_the_old_file_and_nothing_else(extension, pat
             assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_where_nothing_can_be_written_the_error_is_the_systems(extension, tmp_path):
+def test_a_path_that_cannot_be_written_raises_an_os_error(extension, tmp_path):
     with pytest.raises(FileNotFoundError):
         outsample.save(extension, tmp_path / "nowhere" / "model.outsample")
     with pytest.raises(IsADirectoryError, match="is a folder"):
@@ -429,7 +429,7 @@ outsample.save(model, {str(path)!r})
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert path.read_bytes() == before
     assert outsample.load(path).n_neighbors_ == 5
-    assert len(list(path.parent.glob(".model*.tmp"))) == 1  # what a kill leaves is no model
+    assert len(list(path.parent.glob(".model*.tmp"))) == 1  # left by the kill, and not a model
     outsample.save(extension, path)  # and the next save removes it
     assert os.listdir(path.parent) == [path.name]
 
@@ -512,7 +512,7 @@ def test_many_threads_read_it_once(unread, extension, data):
             np.testing.assert_array_equal(part, extension.transform(data[0]))
 
 
-def test_it_is_pickled_as_what_it_is(unread, extension, data):
+def test_an_unread_model_is_pickled_as_its_own_class(unread, extension, data):
     loaded = pickle.loads(pickle.dumps(unread))
     assert type(loaded) is PCAExtension
     np.testing.assert_array_equal(loaded.transform(data[0]), extension.transform(data[0]))
@@ -545,11 +545,11 @@ import numpy as np, outsample
 import outsample.files.contents
 
 def memory(name, file=""):
-    found, total = not file, 0
+    is_counted, total = not file, 0
     for line in open("/proc/self/smaps" if file else "/proc/self/smaps_rollup"):
         if file and not line.split()[0].endswith(":"):
-            found = line.rstrip().endswith(file)
-        elif found and line.startswith(name):
+            is_counted = line.rstrip().endswith(file)
+        elif is_counted and line.startswith(name):
             total += 1024 * int(line.split()[1])
     return total
 

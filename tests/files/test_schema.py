@@ -253,6 +253,13 @@ def test_transformers_that_are_not_valid_are_rejected(preparation):
         check_object(preparation, Scope())
 
 
+def test_an_object_that_is_not_valid_is_not_valid_at_the_second_look(preparation):
+    scaler = StandardScaler().fit(np.eye(3))
+    scaler.mean_ = np.zeros(2)
+    with pytest.raises(SchemaError, match="mean_"):
+        either(is_a(StandardScaler), is_a(StandardScaler, OneHotEncoder))(scaler, Scope())
+
+
 def test_an_attribute_that_is_not_registered_is_rejected(preparation):
     preparation.cache_ = 1
     with pytest.raises(TypeError, match="ColumnTransformer has the attribute cache_"):

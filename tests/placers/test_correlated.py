@@ -166,7 +166,7 @@ def test_a_process_is_the_local_solve_with_all_points(covariance, seed):
         length = unit / reference.neighbors(X, queries[i], 30)[1][14]
         local = LocalPlacer(replace(covariance, length=length), 30, 0, "squared", 1)
         search = extension.model_.search
-        problem = Problem(search, extension.model_.judge.Y, None, None)
+        problem = Problem(search, extension.model_.quality.Y, None, None)
         placed = local.fit(problem, np.arange(3)).place(queries, search.around(queries, 30))
         np.testing.assert_allclose(answer[i], placed[i], atol=1e-6)
 

@@ -50,7 +50,7 @@ def data(seed, n=40, d=2):
 def left_out_of(extension):
     """Every training point of a fitted extension, in its own order, placed by the others."""
     curvature = None if extension.curvature == "auto" else extension.curvature
-    problem = Problem(extension.model_.search, extension.model_.judge.Y, curvature, None)
+    problem = Problem(extension.model_.search, extension.model_.quality.Y, curvature, None)
     placer = extension.model_.fitted.placer
     return leave_out(problem, placer, np.arange(problem.n))[1]
 

@@ -231,7 +231,7 @@ def test_refitting_makes_a_map_that_looks_like_the_old_one():
     stream = StreamingExtension(detector, guard=0.0, window=200)
     stream.learn(plane(rng, 150, 1.0)[0])
     X = stream._core.model_.search.index.X
-    old = stream._core.model_.judge.Y
+    old = stream._core.model_.quality.Y
 
     class Turned(PCA):
         """A map that comes out turned, mirrored, scaled and shifted."""

@@ -90,9 +90,9 @@ def batch_model(stream):
         index, now.original.search.radius, now.original.search.tangent_radius,
         now.original.search.least_framed,
     )  # fmt: skip
-    Y = np.array(now.model.judge.Y)
+    Y = np.array(now.model.quality.Y)
     placer = now.original.fitted.regrow(now.original.search, index.X, Y, frames)
-    model = MapModel(search, placer, now.model.judge._replace(X=index.X, Y=Y), None)
+    model = MapModel(search, placer, now.model.quality._replace(X=index.X, Y=Y), None)
     novelty = now.novelty.__class__(index, now.novelty.training, model, None)
     return model, novelty
 
@@ -332,7 +332,7 @@ def test_the_oldest_leave_and_the_original_map_stays():
         kept = stream._now().model.model.search.index.X
         assert len(kept) <= len(X) + window
         np.testing.assert_array_equal(kept[: len(X)], X)
-        images = stream._now().model.model.judge.Y[len(X) :]
+        images = stream._now().model.model.quality.Y[len(X) :]
         np.testing.assert_array_equal(images, stream.memory_.images)
     assert len(kept) > len(X) + window - window // LEAVING - 7
     assert (stream.memory_.points != first).any(axis=1).all()

@@ -176,9 +176,9 @@ def _solved(
 def narrowed(model: MapModel, rows: np.ndarray) -> MapModel:
     """Return a model of a subset of the training rows, ascending, with the fitted parameters."""
     index = model.search.index
-    X, Y = index.X[rows], model.judge.Y[rows]
+    X, Y = index.X[rows], model.quality.Y[rows]
     search = replace(model.search, index=NeighborIndex(X, index.kind, index.n_jobs))
-    judge = model.judge._replace(X=X, Y=Y)
+    quality = model.quality._replace(X=X, Y=Y)
     frames = (Frames(kept.axes[rows], kept.spread[rows]) for kept in model.fitted.kept_frames())
     fitted = model.fitted.regrow(search, X, Y, frames)
-    return MapModel(search, fitted, judge, model.n_jobs)
+    return MapModel(search, fitted, quality, model.n_jobs)

@@ -119,7 +119,7 @@ class NoveltyModel:
     def _disagreement(self, solved: Solved) -> dict[str, np.ndarray]:
         assert self.model is not None
         near, weights, coordinates = solved
-        numbers = disagreement(self.model.judge.Y, near.near, weights, coordinates, self.n_jobs)
+        numbers = disagreement(self.model.quality.Y, near.near, weights, coordinates, self.n_jobs)
         return dict(zip(("residual", "dispersion"), numbers, strict=True))
 
 

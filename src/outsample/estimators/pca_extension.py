@@ -284,9 +284,9 @@ class PCAExtension(NeighborQueriesMixin, MapExtension):
     @property
     def lipschitz_(self) -> float:
         """K of the certificates."""
-        return self.model_.judge.lipschitz
+        return self.model_.quality.lipschitz
 
     @property
     def manifold_dim_(self) -> int:
         """Dimension of the planes of ``Placement.off_manifold``."""
-        return self.model_.judge.manifold_dim
+        return self.model_.quality.manifold_dim

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from threading import RLock
 from typing import Any
 
@@ -16,7 +15,7 @@ from outsample.estimators.extended import NotKept
 from outsample.files.encoding import Arrays, Decoder, Encoder
 from outsample.files.estimator_schema import AROUND_FITTED, ESTIMATORS, upgrade
 from outsample.files.kinds import SchemaError, Scope
-from outsample.files.layout import Mapped, ModelFileError, damaged, parse_json
+from outsample.files.layout import Mapped, content_errors, parse_json
 from outsample.files.schema import (
     CLASSES,
     SCHEMAS,
@@ -25,6 +24,7 @@ from outsample.files.schema import (
     check_fitted_names,
     check_object,
     check_parameters,
+    errors_in,
     parameter_names,
 )
 
@@ -55,7 +55,7 @@ def encode_model(
         stored = bare(cls, attributes)
         check_object(stored, scope)
     except SchemaError as error:
-        raise ValueError(f"The model cannot be saved: {cls.__name__}{error}.") from None
+        raise ValueError(f"The model cannot be saved: {error}.") from None
     except TypeError as error:
         raise TypeError(f"The model cannot be saved: {error}.") from None
     n_rows = (model.extension if cls in AROUND_FITTED else model).training_.n_rows
@@ -142,7 +142,7 @@ def _encode_columns(columns: Mapping[str, Any], n: int, arrays: Arrays) -> list[
 
 def decode_model(mapped: Mapped, *, at_once: bool) -> Any:
     """Return the estimator of a file, or one that reads the file at first use."""
-    with _file_errors(mapped):
+    with content_errors(mapped.header.path):
         name = mapped.header.texts["class"]
         cls = CLASSES.get(name)
         if cls not in ESTIMATORS:
@@ -151,10 +151,13 @@ def decode_model(mapped: Mapped, *, at_once: bool) -> Any:
             mapped.verify()
             at_once = True
         parameters = upgrade(cls, _decode(_parse(mapped, PARAMETERS), mapped.array))
-        check_parameters(cls, parameters, Scope())
         nodes = _parse(mapped, FITTED)[1]
-        if not at_once and "training_" in nodes:
-            check_fitted_names(cls, set(nodes))
+        is_lazy = not at_once and "training_" in nodes
+        with errors_in(cls):
+            check_parameters(cls, parameters, Scope())
+            if is_lazy:
+                check_fitted_names(cls, set(nodes))
+        if is_lazy:
             if type(nodes["n_features_in_"]) is not int:
                 raise ValueError("it has no number of columns")
             return _lazy_estimator(cls, parameters, nodes, mapped)
@@ -163,7 +166,7 @@ def decode_model(mapped: Mapped, *, at_once: bool) -> Any:
 
 def _read_fitted(cls: type, parameters: Attributes, mapped: Mapped) -> Attributes:
     """Return the fitted attributes; every array is verified and every value checked."""
-    with _file_errors(mapped):
+    with content_errors(mapped.header.path):
         mapped.verify()
         fitted = _decode(_parse(mapped, FITTED), mapped.array)
         if fitted.keys() & parameters.keys() or "n_features_in_" not in fitted:
@@ -186,22 +189,6 @@ def _decode(content: Any, read_array: Any) -> Attributes:
     decoder = Decoder(read_array)
     decoder.build(objects)
     return {name: decoder.decode(node) for name, node in nodes.items()}
-
-
-@contextmanager
-def _file_errors(mapped: Mapped) -> Iterator[None]:
-    """Convert errors in the contents of a file to errors that name the file."""
-    path = mapped.header.path
-    try:
-        yield
-    except ModelFileError:
-        raise
-    except KeyError as error:
-        raise damaged(path, f"it has no {error}") from None
-    except SchemaError as error:
-        raise damaged(path, f"{mapped.header.texts['class']}{error}") from None
-    except (ValueError, TypeError, RecursionError, OverflowError) as error:
-        raise damaged(path, str(error)) from None
 
 
 def _lazy_estimator(cls: type, parameters: Attributes, nodes: Attributes, mapped: Mapped) -> Any:

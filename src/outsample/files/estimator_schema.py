@@ -250,64 +250,40 @@ levels = {
     "scales_": array(None, low=0, high=np.inf),
     "errors_": array(None, low=0),
 }
+# fmt: off
 _register(PCAExtension, _check_pca_extension, {
-    **with_map,
-    "weighting": either(parameter, is_a(*WEIGHTINGS, *PLACERS)),
-    "embedding_": coordinates("n", "d"),
-    "distinct_": is_a(Distinct),
-    "model_": is_a(MapModel),
-    "selection_": sequence(is_a(Trial), MAX_TRIALS),
-    "left_out_": is_a(LeftOut),
+    **with_map, "weighting": either(parameter, is_a(*WEIGHTINGS, *PLACERS)),
+    "embedding_": coordinates("n", "d"), "distinct_": is_a(Distinct), "model_": is_a(MapModel),
+    "selection_": sequence(is_a(Trial), MAX_TRIALS), "left_out_": is_a(LeftOut),
     "loo_error_": any_float,
-})  # fmt: skip
+})
 _register(NystroemExtension, _check_map, {**expansion, "weights_": densities("n")})
 _register(GeometricHarmonics, _check_map, expansion)
 _register(LaplacianPyramids, _check_pyramids, {
-    **scaled,
-    **levels,
-    "selection_": sequence(is_a(Candidate), MAX_TRIALS),
+    **scaled, **levels, "selection_": sequence(is_a(Candidate), MAX_TRIALS),
     "residuals_": coefficients(None, "n", "d"),
-})  # fmt: skip
+})
 _register(MultiscaleExtension, _check_multiscale, {
-    **scaled,
-    **levels,
-    "random_state": random_state,
+    **scaled, **levels, "random_state": random_state,
     "sampled_": sequence(row_numbers(None, below="n"), MAX_LEVELS),
     "coefficients_": sequence(coefficients(None, "d"), MAX_LEVELS),
-})  # fmt: skip
+})
 _register(DiffusionMaps, _check_diffusion_maps, {
-    **fitted,
-    "n_components_": size("c"),
-    "embedding_": coordinates("n", "c"),
-    "eigenvalues_": array("c", low=0, high=2),
-    "spectrum_": array(None, low=0, high=2),
-    "unit_": is_a(PointUnit),
-    "walk_": is_a(LocalWalk, FixedWalk),
-    "bandwidth_": any_float,
-    "n_neighbors_": optional(integer(1)),
-    "n_parts_": integer(1),
-})  # fmt: skip
+    **fitted, "n_components_": size("c"), "embedding_": coordinates("n", "c"),
+    "eigenvalues_": array("c", low=0, high=2), "spectrum_": array(None, low=0, high=2),
+    "unit_": is_a(PointUnit), "walk_": is_a(LocalWalk, FixedWalk), "bandwidth_": any_float,
+    "n_neighbors_": optional(integer(1)), "n_parts_": integer(1),
+})
 _register(Extended, _check_extended, {
-    **with_map,
-    "extension": optional(is_a(*MAPS)),
-    "embedding": is_a(DiffusionMaps, NotKept),
-    "embedding_": is_a(NotKept),
-    "extension_": is_a(*MAPS),
-    "n_components_": size("d"),
-})  # fmt: skip
+    **with_map, "extension": optional(is_a(*MAPS)), "embedding": is_a(DiffusionMaps, NotKept),
+    "embedding_": is_a(NotKept), "extension_": is_a(*MAPS), "n_components_": size("d"),
+})
 _register(NoveltyDetector, _check_detector, {
-    **fitted,
-    "extension": optional(is_a(PCAExtension, Extended)),
-    "random_state": random_state,
+    **fitted, "extension": optional(is_a(PCAExtension, Extended)), "random_state": random_state,
     "training_rows_": array("n", dtype=np.int64, low=0),
-    "extension_": optional(is_a(PCAExtension, Extended)),
-    "distinct_": is_a(Distinct),
-    "model_": is_a(NoveltyModel),
-    "scores_": scores(None, ascending=True),
-    "offset_": score,
-})  # fmt: skip
+    "extension_": optional(is_a(PCAExtension, Extended)), "distinct_": is_a(Distinct),
+    "model_": is_a(NoveltyModel), "scores_": scores(None, ascending=True), "offset_": score,
+})
 _register(StreamingExtension, _check_stream, {
-    **columns,
-    "extension": is_a(NoveltyDetector, PCAExtension),
-    "memory_": is_a(Memory),
-})  # fmt: skip
+    **columns, "extension": is_a(NoveltyDetector, PCAExtension), "memory_": is_a(Memory),
+})

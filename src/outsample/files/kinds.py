@@ -8,6 +8,7 @@ bounds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -82,19 +83,37 @@ def invalid(value: Any, expected: str) -> SchemaError:
     return SchemaError(f"is {describe_value(value)}, but must be {expected}")
 
 
+def require(is_valid: Callable[[Any, Scope], bool], expected: str) -> Kind:
+    """Return the kind of the values for which ``is_valid(value, scope)``."""
+
+    def check(value: Any, scope: Scope) -> None:
+        if not is_valid(value, scope):
+            raise invalid(value, expected)
+
+    return check
+
+
 # Numbers and strings.
+
+
+def instance(*types: type) -> Kind:
+    """Accept values of exactly these types, such as ``bool`` or ``str``."""
+    expected = " or ".join(cls.__name__ for cls in types)
+    return require(lambda value, scope: type(value) in types, expected)
+
+
+boolean, string = instance(bool), instance(str)
+any_float = instance(float, np.float64, np.float32, np.float16)  # NaN included
 
 
 def integer(low: int | str = 0, high: int | str = 2**62) -> Kind:
     """Accept integers from ``low`` to ``high``, which may be letters."""
 
-    def check(value: Any, scope: Scope) -> None:
-        if isinstance(value, np.integer):
-            value = int(value)
-        if type(value) is not int or not scope.size(low) <= value <= scope.size(high):
-            raise invalid(value, f"an integer from {low} to {high}")
+    def is_valid(value: Any, scope: Scope) -> bool:
+        is_integer = type(value) is int or isinstance(value, np.integer)
+        return is_integer and scope.size(low) <= int(value) <= scope.size(high)
 
-    return check
+    return require(is_valid, f"an integer from {low} to {high}")
 
 
 def size(letter: str) -> Kind:
@@ -107,6 +126,16 @@ def size(letter: str) -> Kind:
     return check
 
 
+def _in_range(low: float, high: float, open_low: bool, types: tuple[type, ...], name: str) -> Kind:
+    def is_valid(value: Any, scope: Scope) -> bool:
+        is_number = isinstance(value, types) and not isinstance(value, bool)
+        # The limits are beyond the range of smaller NumPy types.
+        value = value.item() if isinstance(value, np.generic) else value
+        return is_number and low <= value <= high and not (open_low and value == low)
+
+    return require(is_valid, f"{name} {'above' if open_low else 'from'} {low} to {high}")
+
+
 def real(
     low: float = -LARGEST_FLOAT, high: float = LARGEST_FLOAT, *, open_low: bool = False
 ) -> Kind:
@@ -114,56 +143,28 @@ def real(
 
     Integers are rejected because kernels are compiled for floats.
     """
-
-    def check(value: Any, scope: Scope) -> None:
-        is_float = type(value) in (float, np.float64)
-        if not is_float or not low <= value <= high or (open_low and value == low):
-            raise invalid(value, f"a float {'above' if open_low else 'from'} {low} to {high}")
-
-    return check
+    return _in_range(low, high, open_low, (float,), "a float")
 
 
 def number(low: float, high: float, *, open_low: bool = False) -> Kind:
     """Accept Python and NumPy numbers in a range, as users pass them for parameters."""
-
-    def check(value: Any, scope: Scope) -> None:
-        is_number = isinstance(value, float | int | np.floating | np.integer)
-        value = value.item() if isinstance(value, np.generic) else value
-        is_number = is_number and not isinstance(value, bool)
-        if not is_number or not low <= value <= high or (open_low and value == low):
-            raise invalid(value, f"a number {'above' if open_low else 'from'} {low} to {high}")
-
-    return check
-
-
-def instance(*types: type) -> Kind:
-    """Accept values of exactly these types, such as ``bool`` or ``str``."""
-
-    def check(value: Any, scope: Scope) -> None:
-        if type(value) not in types:
-            raise invalid(value, " or ".join(cls.__name__ for cls in types))
-
-    return check
-
-
-boolean, string = instance(bool), instance(str)
-any_float = instance(float, np.float64, np.float32, np.float16)  # NaN included
+    types = (float, int, np.floating, np.integer)
+    return _in_range(low, high, open_low, types, "a number")
 
 
 def one_of(*choices: Any) -> Kind:
     """Accept one of a few values, of the same type."""
 
-    def check(value: Any, scope: Scope) -> None:
-        if not any(type(value) is type(choice) and value == choice for choice in choices):
-            raise invalid(value, f"one of {choices}")
+    def is_valid(value: Any, scope: Scope) -> bool:
+        return any(type(value) is type(choice) and value == choice for choice in choices)
 
-    return check
+    return require(is_valid, f"one of {choices}")
 
 
 def n_jobs(value: Any, scope: Scope) -> None:
     """Accept a number of threads as in scikit-learn."""
     optional(integer(-MAX_THREADS, MAX_THREADS))(value, scope)
-    if value == 0 and value is not None:
+    if value is not None and value == 0:
         raise SchemaError("is 0, but must be another number of threads")
 
 
@@ -276,19 +277,12 @@ def chunks(value: np.ndarray) -> Iterable[np.ndarray]:
     return (flat[at : at + CHUNK_ENTRIES] for at in range(0, len(flat), CHUNK_ENTRIES))
 
 
-def coordinates(*sides: str | int | None) -> Kind:
-    """Accept arrays of coordinates, as large as `fit` accepts them."""
-    return array(*sides, low=-LARGEST_VALUE, high=LARGEST_VALUE)
-
-
-def coefficients(*sides: str | int | None) -> Kind:
-    """Accept arrays from which coordinates are summed; these sums do not overflow."""
-    return array(*sides, low=-LARGEST_TERM, high=LARGEST_TERM)
-
-
-def densities(letter: str | None) -> Kind:
-    """Accept arrays of density weights, which are powers of sums of kernels."""
-    return array(letter, low=1e-200, high=1e200)
+# Coordinates, as large as `fit` accepts them.
+coordinates = partial(array, low=-LARGEST_VALUE, high=LARGEST_VALUE)
+# Terms of sums that give coordinates; these sums do not overflow.
+coefficients = partial(array, low=-LARGEST_TERM, high=LARGEST_TERM)
+# Density weights, which are powers of sums of kernels.
+densities = partial(array, low=1e-200, high=1e200)
 
 
 def row_numbers(*sides: str | int | None, below: str) -> Kind:
@@ -348,27 +342,19 @@ def categories(value: Any, scope: Scope) -> None:
         objects(None, types=CATEGORY_TYPES)(value, scope)
 
 
-def numeric_dtype(value: Any, scope: Scope) -> None:
-    """Accept NumPy types of numbers, as a dtype or as a scalar type such as ``np.float64``."""
-    is_type = isinstance(value, np.dtype) or (isinstance(value, type) and value is not object)
-    if not is_type or np.dtype(value).kind not in "biuf":
-        raise invalid(value, "a NumPy type of numbers")
-
-
-def any_dtype(value: Any, scope: Scope) -> None:
-    """Accept NumPy dtypes of numbers, strings and objects."""
-    if not isinstance(value, np.dtype):
-        raise invalid(value, "a NumPy dtype")
-
-
-_bound = optional(instance(int, str))
+any_dtype = require(lambda value, scope: isinstance(value, np.dtype), "a NumPy dtype")
+# A dtype or a type such as ``np.float64``.
+numeric_dtype = require(
+    lambda value, scope: isinstance(value, np.dtype | type) and np.dtype(value).kind in "biuf",
+    "a NumPy type of numbers",
+)
 
 
 def slices(value: Any, scope: Scope) -> None:
     """Accept slices of integers or column names."""
     instance(slice)(value, scope)
     for bound in (value.start, value.stop, value.step):
-        _bound(bound, scope)
+        optional(instance(int, str))(bound, scope)
 
 
 # What ColumnTransformer accepts as columns of one transformer, apart from functions.

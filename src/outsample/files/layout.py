@@ -163,7 +163,7 @@ def read_header(path: str | os.PathLike[str], stream: BinaryIO, check_version: A
         raise ModelFileError(
             f"{path}: is not a model of outsample, or its header is damaged ({error})."
         ) from None
-    try:
+    with content_errors(path):
         check_version(texts)
         own = texts.get(OWN_CHECKSUM, "")
         if len(own) != len(NO_DIGEST) or raw.count(_own(own)) != 1:
@@ -174,10 +174,6 @@ def read_header(path: str | os.PathLike[str], stream: BinaryIO, check_version: A
         sums = parse_json(texts.get(CHECKSUMS, ""))
         if not _is_texts(sums) or set(sums) != set(entries):
             raise ValueError("it does not have one checksum per array")
-    except ModelFileError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise damaged(path, str(error)) from None
     return Header(os.fspath(path), texts, entries, sums, size)
 
 
@@ -187,6 +183,21 @@ def damaged(path: object, reason: str) -> ModelFileError:
         f"{path}: is damaged or was tampered with: {reason[:300]}. Restore it from a backup, or "
         "save the model again."
     )
+
+
+@contextmanager
+def content_errors(path: object) -> Iterator[None]:
+    """Convert errors that the contents of a file cause to a `ModelFileError`."""
+    try:
+        yield
+    except ModelFileError:
+        raise
+    except KeyError as error:
+        raise damaged(path, f"it has no {error}") from None
+    except (
+        ValueError, TypeError, AttributeError, IndexError, OverflowError, RecursionError
+    ) as error:  # fmt: skip
+        raise damaged(path, str(error)) from None
 
 
 def parse_json(text: str) -> Any:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,9 +15,9 @@ import numpy as np
 import outsample
 from outsample.files import layout
 from outsample.files.layout import (
-    Header,
     Mapped,
     ModelFileError,
+    content_errors,
     damaged,
     open_file,
     parse_json,
@@ -192,7 +190,7 @@ def describe(path: str | os.PathLike[str]) -> ModelInfo:
     """
     mapped = _open(path)
     header = mapped.header
-    with _file_errors(header):
+    with content_errors(path):
         summary = parse_json(header.texts["summary"])
         for name in ("feature_names", "map_names"):
             if summary[name] is not None:
@@ -233,7 +231,7 @@ def read_columns(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     {'id': array([7, 8, 9])}
     """
     mapped, columns = _open(path), dict[str, np.ndarray]()
-    with _file_errors(mapped.header):
+    with content_errors(path):
         for name, tag, array in parse_json(mapped.header.texts["columns"]):
             if tag == "words":
                 values = np.array(_read_strings(mapped, array), dtype=object)
@@ -272,19 +270,6 @@ def _check_version(path: str | os.PathLike[str], texts: dict[str, str]) -> None:
             f"this is version {outsample.__version__}, which reads formats up to {FORMAT_VERSION}. "
             "Install the newer version."
         )
-
-
-@contextmanager
-def _file_errors(header: Header) -> Iterator[None]:
-    """Convert errors in the contents of a file to errors that name the file."""
-    try:
-        yield
-    except ModelFileError:
-        raise
-    except KeyError as error:
-        raise damaged(header.path, f"it has no {error}") from None
-    except (TypeError, AttributeError, IndexError, ValueError, RecursionError) as error:
-        raise damaged(header.path, str(error)) from None
 
 
 def _read_strings(mapped: Mapped, name: str) -> list[str]:

@@ -1,4 +1,7 @@
-"""Schemas of what fitted estimators consist of: searches, placers, error bars, scores, streams."""
+"""Schemas of what fitted estimators consist of: searches, placers, error bars, scores, streams.
+
+Each `register` is a table of the fields of a class; `kinds` has the meaning of the letters.
+"""
 
 from __future__ import annotations
 
@@ -133,51 +136,34 @@ def _build_index(X: Any, kind: Any, n_jobs: Any, width: Any = 0, recall: Any = 1
     return NeighborIndex(X, kind, n_jobs, width, recall)
 
 
+# fmt: off
 register(NotKept, {"words": string})
-register(
-    TrainingRecord,
-    {
-        "n_rows": integer(1), "is_sparse": boolean, "metric": metric, "n_jobs": n_jobs,
-        "map_columns": integer(), "map_size": positive, "fits_float32": boolean,
-    },
-    lambda value, scope: scope.set_sparse(value.is_sparse),
-)  # fmt: skip
-register(
-    Distinct,
-    {
-        "groups": row_numbers("n", below="n"),
-        "rows": row_numbers("m", below="n"),
-        "counts": array("m", dtype=np.int64, low=1),
-    },
-    _check_distinct,
-)
-register(
-    NeighborIndex,
-    {
-        "X": points("m"),
-        "kind": one_of(*KINDS),
-        "n_jobs": n_jobs,
-        "width": integer(0, max(max(widths) for widths in WIDTHS.values())),
-        "recall": real(0, 1),
-    },
-    _check_index,
-    take_apart=_index_attributes,
-    build=_build_index,
-)
+register(TrainingRecord, {
+    "n_rows": integer(1), "is_sparse": boolean, "metric": metric, "n_jobs": n_jobs,
+    "map_columns": integer(), "map_size": positive, "fits_float32": boolean,
+}, lambda value, scope: scope.set_sparse(value.is_sparse))
+register(Distinct, {
+    "groups": row_numbers("n", below="n"), "rows": row_numbers("m", below="n"),
+    "counts": array("m", dtype=np.int64, low=1),
+}, _check_distinct)
+register(NeighborIndex, {
+    "X": points("m"), "kind": one_of(*KINDS), "n_jobs": n_jobs,
+    "width": integer(0, max(max(widths) for widths in WIDTHS.values())), "recall": real(0, 1),
+}, _check_index, take_apart=_index_attributes, build=_build_index)
 register(Search, {
     "index": is_a(NeighborIndex), "radius": optional(positive),
     "tangent_radius": optional(positive), "least_framed": integer(1, "m"),
-})  # fmt: skip
+})
 register(Frames, {
     "axes": array("m", "d", "d", low=-1.001, high=1.001),
     "spread": array("m", "d", low=0, high=LARGEST_VALUE),
-})  # fmt: skip
+})
 register(PointUnit, {"scale": scale})
 register(MapUnit, {"center": coordinates("d"), "scale": scale})
 register(Choice, {"bandwidth": any_float, "error": any_float})
 register(Candidate, {
     "initial_scale": any_float, "ratio": number(1, 1e300), "levels": integer(), "error": any_float,
-})  # fmt: skip
+})
 
 
 # Weightings and placers, as parameters and fitted.
@@ -240,30 +226,25 @@ register(tangent.LocalTangent, {})
 register(tangent.SplitTangent, {})
 register(kriging.Correlated, {
     "covariance": one_of(*kriging.KINDS), "length": length, "nugget": nugget,
-})  # fmt: skip
+})
 register(kriging.GaussianProcess, {"weighting": is_a(kriging.Correlated)})
 register(diffusion.Diffusion, {"length": length, "ridge": number(0, 1)})
 register(neighbor_loss.NeighborLoss, {
     "perplexity": number(0, 1e9, open_low=True), "length": length,
-})  # fmt: skip
+})
 register(two_levels.TwoLevels, {
     "covariance": one_of(*two_levels.FIRST_LEVELS), "length": length, "nugget": nugget,
     "shorter": optional(length), "n_landmarks": integer(1, MAX_COUNT),
     "n_neighbors": integer(1, MAX_COUNT),
-})  # fmt: skip
+})
 register(local.LocalPlacer, {
-    "weighting": is_a(*WEIGHTINGS), "n_neighbors": integer(1, MAX_COUNT),
-    "order": one_of(0, 1, 2), "loss": one_of("squared", "absolute"),
-    "tangent_dim": integer(1, MAX_COUNT),
-})  # fmt: skip
-register(
-    blend.Blend,
-    {
-        "parts": sequence(is_a(*SINGLE_PLACERS), MAX_BLEND_PARTS, tuple, 1),
-        "shares": sequence(number(0, 1, open_low=True), MAX_BLEND_PARTS, tuple, 1),
-    },
-    _check_blend,
-)
+    "weighting": is_a(*WEIGHTINGS), "n_neighbors": integer(1, MAX_COUNT), "order": one_of(0, 1, 2),
+    "loss": one_of("squared", "absolute"), "tangent_dim": integer(1, MAX_COUNT),
+})
+register(blend.Blend, {
+    "parts": sequence(is_a(*SINGLE_PLACERS), MAX_BLEND_PARTS, tuple, 1),
+    "shares": sequence(number(0, 1, open_low=True), MAX_BLEND_PARTS, tuple, 1),
+}, _check_blend)
 
 map_data = {"X": points("m"), "Y": coordinates("m", "d"), "n_jobs": n_jobs}
 all_points = {**map_data, "left_out": coefficients(None, "d"), "unit": positive}
@@ -274,91 +255,45 @@ register(tangent.FittedTangent, {**map_data, "curvature": positive})
 register(tangent.FittedLocalTangent, {**map_data, "curvature": positive, "frames": is_a(Frames)})
 register(tangent.FittedSplitTangent, {
     **map_data, "curvature": positive, "tangent_dim": integer(1, "d"),
-})  # fmt: skip
+})
 register(kriging.FittedKriging, {**map_data, "settings": is_a(kriging.Correlated)})
-register(
-    local.FittedLocal,
-    {
-        "weighting": is_a(*WEIGHTINGS.values()),
-        "X": points("m"),
-        "placer": is_a(local.LocalPlacer),
-    },
-    _check_local,
-)
-register(
-    kriging.FittedProcess,
-    {
-        **all_points,
-        "placer": is_a(kriging.GaussianProcess),
-        "mean": coefficients("d"),
-        "coefficients": coefficients("m", "d"),
-    },
-    _check_all_points,
-)
-register(
-    diffusion.FittedDiffusion,
-    {
-        **all_points,
-        "placer": is_a(diffusion.Diffusion),
-        "inverse_densities": densities("m"),
-        "lift": coefficients("m", "d"),
-        "center": coefficients("d"),
-        "reach": not_negative,
-    },
-    _check_all_points,
-)
+register(local.FittedLocal, {
+    "weighting": is_a(*WEIGHTINGS.values()), "X": points("m"), "placer": is_a(local.LocalPlacer),
+}, _check_local)
+register(kriging.FittedProcess, {
+    **all_points, "placer": is_a(kriging.GaussianProcess), "mean": coefficients("d"),
+    "coefficients": coefficients("m", "d"),
+}, _check_all_points)
+register(diffusion.FittedDiffusion, {
+    **all_points, "placer": is_a(diffusion.Diffusion), "inverse_densities": densities("m"),
+    "lift": coefficients("m", "d"), "center": coefficients("d"), "reach": not_negative,
+}, _check_all_points)
 register(repulsion_field.RepulsionField, {
     "corner": coordinates(2), "step": positive, "coefficients": coefficients(None, None),
-})  # fmt: skip
-register(
-    neighbor_loss.FittedNeighborLoss,
-    {
-        **map_data,
-        "placer": is_a(neighbor_loss.NeighborLoss),
-        "Z": coordinates("m", "d"),
-        "unit": positive,
-        "crowd": array("m", low=0),
-        "field": optional(is_a(repulsion_field.RepulsionField)),
-    },
-    _check_neighbor_loss,
-)
-register(
-    landmark_process.ProcessLevel,
-    {
-        **landmarks,
-        "covariance": one_of("matern52", "gaussian"),
-        "coefficients": coefficients(None, "d"),
-    },
-    _check_landmarks,
-)
-register(
-    landmark_diffusion.DiffusionLevel,
-    {
-        **landmarks,
-        "inverse_densities": densities(None),
-        "images": coefficients(None, "d"),
-        "lift": coefficients(None, "d"),
-        "reach": not_negative,
-    },
-    _check_landmarks,
-)
+})
+register(neighbor_loss.FittedNeighborLoss, {
+    **map_data, "placer": is_a(neighbor_loss.NeighborLoss), "Z": coordinates("m", "d"),
+    "unit": positive, "crowd": array("m", low=0),
+    "field": optional(is_a(repulsion_field.RepulsionField)),
+}, _check_neighbor_loss)
+register(landmark_process.ProcessLevel, {
+    **landmarks, "covariance": one_of("matern52", "gaussian"),
+    "coefficients": coefficients(None, "d"),
+}, _check_landmarks)
+register(landmark_diffusion.DiffusionLevel, {
+    **landmarks, "inverse_densities": densities(None), "images": coefficients(None, "d"),
+    "lift": coefficients(None, "d"), "reach": not_negative,
+}, _check_landmarks)
 register(two_levels.FittedTwoLevels, {
-    **map_data,
-    "left_out": coefficients(None, "d"),
-    "placer": is_a(two_levels.TwoLevels),
-    "center": coefficients("d"),
-    "scale": scale,
+    **map_data, "left_out": coefficients(None, "d"), "placer": is_a(two_levels.TwoLevels),
+    "center": coefficients("d"), "scale": scale,
     "level": is_a(landmark_process.ProcessLevel, landmark_diffusion.DiffusionLevel),
     "residuals": coefficients("m", "d"),
-})  # fmt: skip
-register(
-    blend.FittedBlend,
-    {
-        "parts": sequence(is_a(*SINGLE_PLACERS.values()), MAX_BLEND_PARTS, tuple, 1),
-        "placer": is_a(blend.Blend),
-    },
-    _check_fitted_blend,
-)
+})
+register(blend.FittedBlend, {
+    "parts": sequence(is_a(*SINGLE_PLACERS.values()), MAX_BLEND_PARTS, tuple, 1),
+    "placer": is_a(blend.Blend),
+}, _check_fitted_blend)
 
 
 # Maps with their error bars.
@@ -379,78 +314,45 @@ def _check_error_bars(value: ErrorBars, scope: Scope) -> None:
 
 
 lengths = array("m", low=0)
-register(
-    ErrorScale,
-    {"cuts": array(5, None, high=np.inf), "values": array(5, None)},
-    _check_error_scale,
-)
-register(
-    ErrorBars,
-    {
-        "scale": is_a(ErrorScale),
-        "shift": real(-np.inf),
-        "knots": array(None, ascending=True),
-        "least": array(None, low=-np.inf),
-        **dict.fromkeys(
-            ("largest", "factor", "floor", "slope", "farthest", "widest"), not_negative
-        ),
-    },
-    _check_error_bars,
-)
-register(
-    QualityEstimator,
-    {
-        "X": points("m"),
-        "Y": coordinates("m", "d"),
-        "error_bars": is_a(ErrorBars),
-        "lipschitz": not_negative,
-        "manifold_dim": integer(0, MAX_COUNT),
-    },
-    stored_name="Judge",
-)
+register(ErrorScale, {
+    "cuts": array(5, None, high=np.inf), "values": array(5, None),
+}, _check_error_scale)
+register(ErrorBars, {
+    "scale": is_a(ErrorScale), "shift": real(-np.inf), "knots": array(None, ascending=True),
+    "least": array(None, low=-np.inf),
+    **dict.fromkeys(("largest", "factor", "floor", "slope", "farthest", "widest"), not_negative),
+}, _check_error_bars)
+register(QualityEstimator, {
+    "X": points("m"), "Y": coordinates("m", "d"), "error_bars": is_a(ErrorBars),
+    "lipschitz": not_negative, "manifold_dim": integer(0, MAX_COUNT),
+}, stored_name="Judge")
 register(MapModel, {
-    "search": is_a(Search),
-    "fitted": is_a(*SINGLE_PLACERS.values(), blend.FittedBlend),
-    "judge": is_a(QualityEstimator),
-    "n_jobs": n_jobs,
-})  # fmt: skip
+    "search": is_a(Search), "fitted": is_a(*SINGLE_PLACERS.values(), blend.FittedBlend),
+    "quality": is_a(QualityEstimator), "n_jobs": n_jobs,
+}, stored_fields={"quality": "judge"})
 register(Trial, {
     "placer": is_a(*PLACERS), "error": any_float, "seconds": not_negative, "n_rows": integer(1),
-})  # fmt: skip
+})
 register(LeftOut, {
     "rows": row_numbers("s", below="n"), "near": one_of(None),
     "coordinates": coefficients("s", "d"),
-})  # fmt: skip
+})
 
 
 # Abnormality scores.
 
-register(Distances, {
-    "nearest_distance": lengths, "plane_distance": lengths, "width": lengths,
-})  # fmt: skip
+register(Distances, {"nearest_distance": lengths, "plane_distance": lengths, "width": lengths})
 register(Tail, {"start": score, "spread": real(1e-9, LARGEST_SCORE)})
-register(
-    TrainingScores,
-    {
-        "distances": is_a(Distances),
-        "counts": array("m", dtype=np.int64, low=1),
-        "widths": scores("m"),
-        "relative_distance": lengths,
-        "scores": scores("n"),
-        "unit": positive,
-        "farthest": positive,
-        "tails": record(is_a(Tail), is_a(Tail)),
-        "middle": score,
-        "highest": score,
-        "radius": positive_or_infinite,
-        "full_ball": score,
-    },
-    _check_counts,
-)
+register(TrainingScores, {
+    "distances": is_a(Distances), "counts": array("m", dtype=np.int64, low=1),
+    "widths": scores("m"), "relative_distance": lengths, "scores": scores("n"), "unit": positive,
+    "farthest": positive, "tails": record(is_a(Tail), is_a(Tail)), "middle": score,
+    "highest": score, "radius": positive_or_infinite, "full_ball": score,
+}, _check_counts)
 register(NoveltyModel, {
     "index": is_a(NeighborIndex), "training": is_a(TrainingScores),
     "model": optional(is_a(MapModel)), "n_jobs": n_jobs, "metric": metric,
-})  # fmt: skip
+})
 
 
 # Random walks of diffusion maps.
@@ -464,31 +366,15 @@ def _check_fixed_walk(value: FixedWalk, scope: Scope) -> None:
 
 
 register(LocalWalk, {
-    "index": is_a(NeighborIndex),
-    "distinct": is_a(Distinct),
-    "k": integer(1, "m"),
-    "scales": lengths,
-    "typical": positive,
-    "dimension": positive,
-    "weights": densities("m"),
-    "unit": real(1e-3, 1e3),
-    "n_parts": integer(1, "m"),
-    "n_jobs": n_jobs,
-})  # fmt: skip
-register(
-    FixedWalk,
-    {
-        "points": points("m"),
-        "epsilon": positive_or_infinite,
-        "weights": densities("m"),
-        "index": optional(is_a(NeighborIndex)),
-        "reach": array(None, low=0),
-        "k": optional(integer(1, "m")),
-        "n_parts": integer(1, "m"),
-        "n_jobs": n_jobs,
-    },
-    _check_fixed_walk,
-)
+    "index": is_a(NeighborIndex), "distinct": is_a(Distinct), "k": integer(1, "m"),
+    "scales": lengths, "typical": positive, "dimension": positive, "weights": densities("m"),
+    "unit": real(1e-3, 1e3), "n_parts": integer(1, "m"), "n_jobs": n_jobs,
+})
+register(FixedWalk, {
+    "points": points("m"), "epsilon": positive_or_infinite, "weights": densities("m"),
+    "index": optional(is_a(NeighborIndex)), "reach": array(None, low=0),
+    "k": optional(integer(1, "m")), "n_parts": integer(1, "m"), "n_jobs": n_jobs,
+}, _check_fixed_walk)
 
 
 # Streams. A memory can be empty, so that its sizes have no letters: `check_memory` compares them.
@@ -514,24 +400,19 @@ register(RateTest, dict.fromkeys(("n_seen", "n_strange", "alarm_at"), integer())
 register(RunTest, {
     "sums": sequence(real(0, MEAN_RUN * len(BETS)), len(BETS), tuple, len(BETS)),
     **dict.fromkeys(("n_seen", "n_alarms", "alarm_at"), integer()),
-})  # fmt: skip
+})
 register(DriftTests, {
     "evidence": is_a(RateTest), "original": is_a(RunTest), "recent": is_a(RunTest),
-})  # fmt: skip
+})
 register(Memory, {
-    "points": _memory_points,
-    "images": coordinates(None, None),
-    "frames": sequence(_memory_frames, MAX_BLEND_PARTS, tuple),
-    "widths": scores(None),
-    "gaps": array(None, low=0),
-    "seen_at": array(None, dtype=np.int64, low=1),
-    "scores": scores(None),
-    "distances": array(None, low=0),
-    **dict.fromkeys(
-        ("n_seen", "n_scored", "n_learned", "in_a_row", "n_waiting", "n_new_scores"), integer()
-    ),
+    "points": _memory_points, "images": coordinates(None, None),
+    "frames": sequence(_memory_frames, MAX_BLEND_PARTS, tuple), "widths": scores(None),
+    "gaps": array(None, low=0), "seen_at": array(None, dtype=np.int64, low=1),
+    "scores": scores(None), "distances": array(None, low=0),
+    "n_seen": integer(), "n_scored": integer(), "n_learned": integer(), "in_a_row": integer(),
+    "n_waiting": integer(), "n_new_scores": integer(),
     "tests": is_a(DriftTests),
-})  # fmt: skip
+})
 
 
 def check_memory(

@@ -6,7 +6,8 @@ call `register` once when its module of schemas is imported (`estimator_schema` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields as dataclass_fields
 from typing import Any, NamedTuple
 
@@ -139,28 +140,41 @@ def is_a(*classes: type) -> Kind:
         if type(value) not in classes:
             names = ", ".join(cls.__name__ for cls in classes)
             raise SchemaError(f"is {describe_value(value)}, but must be a {names}")
-        check_object(value, scope)
+        _check_once(value, scope)
 
     return check
 
 
 def check_object(value: Any, scope: Scope) -> None:
-    """Raise `SchemaError` if an object is not valid; each object is checked once."""
+    """Raise `SchemaError` if an object is not valid; the message begins with its class."""
+    with errors_in(type(value)):
+        _check_once(value, scope)
+
+
+@contextmanager
+def errors_in(cls: type) -> Iterator[None]:
+    """Begin the message of a `SchemaError` with the name of a class."""
+    try:
+        yield
+    except SchemaError as error:
+        raise SchemaError(f"{cls.__name__}{error}") from None
+
+
+def _check_once(value: Any, scope: Scope) -> None:
     cls = type(value)
     schema = SCHEMAS[cls]
     checked = scope.independent if schema.is_separate else scope.checked
     if id(value) in checked:
         return
-    checked.add(id(value))
-    if schema.is_separate:
-        scope = scope.separate()
+    inner_scope = scope.separate() if schema.is_separate else scope
     if issubclass(cls, BaseEstimator):
-        _check_estimator(value, schema, scope)
+        _check_estimator(value, schema, inner_scope)
     else:
         for name, kind in schema.fields.items():
-            check_field(name, kind, getattr(value, name), scope)
+            check_field(name, kind, getattr(value, name), inner_scope)
         if schema.check:
-            schema.check(value, scope)
+            schema.check(value, inner_scope)
+    checked.add(id(value))  # only valid objects: `either` continues after an error
 
 
 def check_field(name: str, kind: Kind, value: Any, scope: Scope) -> None:

@@ -1,6 +1,6 @@
 """A map that has been learnt: what runs when new points are placed into it.
 
-One search, the placer, the judge; everything else reads from their result.
+One search, the fitted placer and its quality estimator; everything else reads their results.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class MapModel(NamedTuple):
 
     search: Search
     fitted: FittedPlacer
-    judge: QualityEstimator
+    quality: QualityEstimator
     n_jobs: int | None
 
     def transform(self, X: Points) -> np.ndarray:
@@ -62,7 +62,7 @@ class MapModel(NamedTuple):
         A placer over all points is judged by its nearest ones. Error bars look at fifteen; one more
         tells whether the last is tied with it.
         """
-        k = self.fitted.placer.n_neighbors or min(len(self.judge.Y), UNIT_NEIGHBOR)
+        k = self.fitted.placer.n_neighbors or min(len(self.quality.Y), UNIT_NEIGHBOR)
         return self.search.around(X, k, at_least=max(at_least, SIZES[-1] + 1))
 
     def solve(self, X: Points, at_least: int = 0) -> Solved:
@@ -73,7 +73,7 @@ class MapModel(NamedTuple):
 
     def left_out(self, rows: np.ndarray) -> Neighborhoods:
         """Return neighbourhoods of training rows without themselves, as in leave-one-out."""
-        k = self.fitted.placer.n_neighbors or min(len(self.judge.Y) - 1, UNIT_NEIGHBOR)
+        k = self.fitted.placer.n_neighbors or min(len(self.quality.Y) - 1, UNIT_NEIGHBOR)
         return self.search.around(self.search.index.X[rows], k, rows)
 
     def judged(
@@ -83,7 +83,7 @@ class MapModel(NamedTuple):
         near, weights, coordinates = solved
         given = given or near
         closest = given.closest(SIZES[-1])
-        return self.judge.assess(
+        return self.quality.assess(
             X, near.near, given.near, closest, weights, coordinates, dtype, self.n_jobs
         )
 
@@ -92,7 +92,7 @@ def learn(
     problem: Problem, constraints: Constraints, lipschitz: float | None, level: float,
     copies: Copies,
 ) -> tuple[MapModel, Selection]:  # fmt: skip
-    """Select a model and calibrate its judge; a ``lipschitz`` of None is estimated."""
+    """Select a model and calibrate its quality estimator; a ``lipschitz`` of None is estimated."""
     selection = select_model(problem, constraints)
     rows, _, coordinates = selection.left_out
     Y, n_jobs, most = problem.Y, problem.n_jobs, SIZES[-1]
@@ -114,5 +114,5 @@ def learn(
     widest = float(lengths(np.ptp(columns, axis=1)[None])[0])
     bars = calibrated_bars(errors, around, slopes, widest, level, n_jobs)
     slope = float(slopes.max()) if lipschitz is None else lipschitz
-    judge = QualityEstimator(problem.X, Y, bars, slope, problem.dimension)
-    return MapModel(problem.search, selection.fitted, judge, n_jobs), selection
+    quality = QualityEstimator(problem.X, Y, bars, slope, problem.dimension)
+    return MapModel(problem.search, selection.fitted, quality, n_jobs), selection

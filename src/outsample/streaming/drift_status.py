@@ -15,7 +15,7 @@ LEFT_OUT_ROWS = 200
 def drift_of(now: Snapshot, originals: np.ndarray | None, size: float) -> Drift:
     """Whether a map of that size still fits what arrives, by the calibration it was fitted with."""
     model, memory = now.model, now.memory
-    tests, farthest = memory.tests, model.original.judge.error_bars.farthest
+    tests, farthest = memory.tests, model.original.quality.error_bars.farthest
     rate, highest, evidence = np.nan, np.nan, 1.0
     if originals is not None:
         highest = highest_rate(len(originals))
@@ -46,7 +46,7 @@ def reason_of(now: Snapshot, has_scores: bool) -> str:
 
 def _outside(now: Snapshot) -> float:
     """Share of the latest arrivals farther from the map than its points are from one another."""
-    farthest, distances = now.model.original.judge.error_bars.farthest, now.memory.distances
+    farthest, distances = now.model.original.quality.error_bars.farthest, now.memory.distances
     return float((distances > farthest).mean()) if len(distances) else 0.0
 
 

@@ -209,7 +209,7 @@ class StreamingExtension(BaseEstimator):
             knew the old map finds their way. This stream stays as it is.
         """
         X = stacked(self._core.model_.search.index.X, self._now().memory.points)
-        Y = new_map(embedding, X, self._core.model_.judge.Y)
+        Y = new_map(embedding, X, self._core.model_.quality.Y)
         extension = clone(self.extension)
         if isinstance(extension, NoveltyDetector):  # it may have made its own map
             extension.set_params(extension=clone(self._core))

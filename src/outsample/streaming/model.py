@@ -51,11 +51,11 @@ class StreamModel:
     @property
     def n_originals(self) -> int:
         """Original points."""
-        return len(self.original.judge.Y)
+        return len(self.original.quality.Y)
 
     def columns(self) -> list[Points]:
         """Return what is known of every original point, in the order of `with_columns`."""
-        found: list[Points] = [self.original.search.index.X, self.original.judge.Y]
+        found: list[Points] = [self.original.search.index.X, self.original.quality.Y]
         for frames in self.original.fitted.kept_frames():
             found += frames
         if self.original_novelty is not None:
@@ -77,10 +77,10 @@ class StreamModel:
         n_frames = 2 * len(self.original.fitted.kept_frames())
         pairs = zip(others[0:n_frames:2], others[1:n_frames:2], strict=True)
         n_jobs = self.original.n_jobs
-        search, judge = replace(self.original.search, index=index), self.original.judge
+        search, quality = replace(self.original.search, index=index), self.original.quality
         frames = (Frames(*pair) for pair in pairs)
         fitted = self.original.fitted.regrow(self.original.search, X, Y, frames)
-        model = MapModel(search, fitted, judge._replace(X=X, Y=Y), n_jobs)
+        model = MapModel(search, fitted, quality._replace(X=X, Y=Y), n_jobs)
         novelty = self.original_novelty
         if novelty is not None:
             widths, counts = others[n_frames:]
@@ -127,7 +127,7 @@ class StreamModel:
         """Distances (s,) of the images of rows from where the others place them."""
         near = self.model.left_out(rows)
         return np.hypot.reduce(
-            self.model.fitted.leave_out(rows, near) - self.model.judge.Y[rows], axis=1
+            self.model.fitted.leave_out(rows, near) - self.model.quality.Y[rows], axis=1
         )
 
     def _scored(
