@@ -171,6 +171,11 @@ def test_nan_in_object_arrays_is_restored():
     assert result[0] == "a" and np.isnan(result[1]) and type(result[2]) is np.float32
 
 
+def test_arrays_with_one_path_do_not_replace_one_another():
+    result = restored(*stored({0: np.zeros(3), 1: np.ones(3), 2: np.zeros(3)}))
+    assert result[0] is result[2] and result[1].tolist() == [1, 1, 1]
+
+
 @pytest.mark.parametrize(
     "value",
     [

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from outsample.estimators.extended import NotKept
 from outsample.files.encoding import Arrays, Decoder, Encoder
 from outsample.files.estimator_schema import AROUND_FITTED, ESTIMATORS, upgrade
-from outsample.files.kinds import SchemaError, Scope
+from outsample.files.kinds import Scope
 from outsample.files.layout import Mapped, content_errors, parse_json
 from outsample.files.schema import (
     CLASSES,
@@ -54,7 +54,7 @@ def encode_model(
             attributes |= _decode(parse_json(texts[text]), arrays.arrays.__getitem__)
         stored = bare(cls, attributes)
         check_object(stored, scope)
-    except SchemaError as error:
+    except ValueError as error:
         raise ValueError(f"The model cannot be saved: {error}.") from None
     except TypeError as error:
         raise TypeError(f"The model cannot be saved: {error}.") from None
@@ -73,7 +73,7 @@ def encode_model(
         "notes": sorted(_notes(stored)),
     }  # fmt: skip
     texts |= {
-        "class": cls.__name__,
+        "class": SCHEMAS[cls].stored_name,
         "columns": json.dumps(_encode_columns(columns, n_rows, arrays)),
         "summary": json.dumps(summary),
     }

@@ -48,6 +48,8 @@ class Arrays:
         checksum = digest(array)
         key = checksum, array.dtype, array.shape
         if key not in self._names:
+            while name in self.arrays:  # arrays in a dict whose keys are not strings
+                name += "+"
             self._names[key] = name
             self.arrays[name], self.checksums[name] = array, checksum
         return self._names[key]
@@ -80,11 +82,10 @@ class Encoder:
             return {"slice": [self.encode(bound, path) for bound in bounds]}
         if isinstance(value, np.dtype) and (value in NAMES or value.kind in "UO"):
             return {"dtype": value.str}
-        for tag, table in (("type", TYPES), ("function", FUNCTIONS)):
-            if callable(value):
-                for name, entry in table.items():
-                    if entry is value:
-                        return {tag: name}
+        for tag, table in (("type", TYPES), ("function", FUNCTIONS)) if callable(value) else ():
+            for name, entry in table.items():
+                if entry is value:
+                    return {tag: name}
         if id(value) not in self._encoded:
             is_array = isinstance(value, np.ndarray)
             node = self._encode_array(value, path) if is_array else self._encode_object(value, path)

@@ -290,20 +290,20 @@ def row_numbers(*sides: str | int | None, below: str) -> Kind:
     return array(*sides, dtype=np.int64, low=0, high=below)
 
 
-def points(rows: str) -> Kind:
-    """Accept points (rows, D), dense in C order or sparse."""
-    dense, entries = coordinates(rows, "D"), coordinates(None)
+def points(rows: str | None, columns: str | None = "D") -> Kind:
+    """Accept points (rows, columns), dense in C order or sparse like the other points."""
+    dense, entries = coordinates(rows, columns), coordinates(None)
 
     def check(value: Any, scope: Scope) -> None:
-        scope.set_sparse(sparse.issparse(value))
-        if not sparse.issparse(value):
+        if rows:
+            scope.set_sparse(sparse.issparse(value))
+        if sparse.issparse(value):
+            _check_sides(value, (rows, columns), scope)
+            entries(value.data, scope)
+        else:
             dense(value, scope)
             if not value.flags.c_contiguous:
                 raise SchemaError("is not in C order")
-            return
-        scope.set_size(rows, value.shape[0])
-        scope.set_size("D", value.shape[1])
-        entries(value.data, scope)
 
     return check
 
@@ -320,7 +320,7 @@ def objects(*sides: str | int | None, types: tuple[type, ...] = (str,)) -> Kind:
     return check
 
 
-def _check_sides(value: np.ndarray, sides: tuple[str | int | None, ...], scope: Scope) -> None:
+def _check_sides(value: Any, sides: tuple[str | int | None, ...], scope: Scope) -> None:
     for side, length in zip(sides, value.shape, strict=True):
         if isinstance(side, str):
             scope.set_size(side, length)

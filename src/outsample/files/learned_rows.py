@@ -67,7 +67,7 @@ class LearnedRows:
     ) -> None:  # fmt: skip
         self.path, self.n_features = Path(os.path.realpath(path)), n_features
         self.transaction_lock = threading.Lock()
-        self.lock = _locked(self.path)
+        self.lock = _acquire_lock(self.path)
         try:
             with self._errors():
                 self._open(model, settings, defaults)
@@ -112,7 +112,7 @@ class LearnedRows:
     def add(self, calls: Sequence[Call]) -> list[int]:
         """Commit the rows of calls in one transaction; return their ids."""
         with self._transaction() as database:
-            records = [(key, *_packed(rows)) for rows, key in calls]
+            records = [(key, *_pack(rows)) for rows, key in calls]
             insert = "INSERT INTO learned (key, rows, checksum) VALUES (?, ?, ?)"
             return [int(database.execute(insert, record).lastrowid or 0) for record in records]
 
@@ -221,7 +221,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     return database
 
 
-def _locked(path: Path) -> sqlite3.Connection:
+def _acquire_lock(path: Path) -> sqlite3.Connection:
     """Lock a file for this process, so that others can still read it and make backups."""
     lock = sqlite3.connect(
         path.with_name(f"{path.name}.lock"), isolation_level=None, timeout=0,
@@ -239,7 +239,7 @@ def _locked(path: Path) -> sqlite3.Connection:
     return lock
 
 
-def _packed(rows: np.ndarray) -> tuple[bytes, int]:
+def _pack(rows: np.ndarray) -> tuple[bytes, int]:
     data = rows.astype("<f8").tobytes()
     return data, zlib.crc32(data)
 

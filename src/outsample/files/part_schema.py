@@ -380,15 +380,6 @@ register(FixedWalk, {
 # Streams. A memory can be empty, so that its sizes have no letters: `check_memory` compares them.
 
 
-def _memory_points(value: Any, scope: Scope) -> None:
-    if sparse.issparse(value):
-        coordinates(None)(value.data, scope)
-        return
-    coordinates(None, None)(value, scope)
-    if not value.flags.c_contiguous:
-        raise SchemaError("is not in C order")
-
-
 def _memory_frames(value: Any, scope: Scope) -> None:
     if type(value) is not Frames:
         raise SchemaError("are not Frames")
@@ -405,7 +396,7 @@ register(DriftTests, {
     "evidence": is_a(RateTest), "original": is_a(RunTest), "recent": is_a(RunTest),
 })
 register(Memory, {
-    "points": _memory_points, "images": coordinates(None, None),
+    "points": points(None, None), "images": coordinates(None, None),
     "frames": sequence(_memory_frames, MAX_BLEND_PARTS, tuple), "widths": scores(None),
     "gaps": array(None, low=0), "seen_at": array(None, dtype=np.int64, low=1),
     "scores": scores(None), "distances": array(None, low=0),

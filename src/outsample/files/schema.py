@@ -66,7 +66,8 @@ def register(
     stored_name : str, default=None
         Name of the class in files, if the class has been renamed since.
     stored_fields : dict of str to str, default=None
-        Names in files of fields that have been renamed since.
+        Names in files of fields that have been renamed since; attributes of estimators of this
+        library are renamed by `estimator_schema.upgrade`.
     separate : bool, default=False
         Whether letters mean sizes of this object alone, as in the transformers of a pipeline.
     take_apart, build : callable, default=None
