@@ -15,8 +15,6 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEnc
 from outsample.files import kinds
 from outsample.files.encoding import Arrays, Decoder, Encoder
 from outsample.files.kinds import (
-    SchemaError,
-    Scope,
     any_dtype,
     any_float,
     array,
@@ -47,6 +45,7 @@ from outsample.files.schema import (
     register,
     register_function,
 )
+from outsample.files.scope import SchemaError, Scope
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from scipy import sparse
 
 from laws.subjects import sparse_stays
 from outsample import NoveltyDetector, PCAExtension, load, save
-from outsample.files.kinds import SchemaError, Scope
 from outsample.files.part_schema import is_a
+from outsample.files.scope import SchemaError, Scope
 from outsample.neighbors import approximate
 from outsample.neighbors.index import INDEXES, NeighborIndex
 

@@ -14,7 +14,8 @@ import pytest
 pytest.importorskip("fastapi", reason="the service needs outsample[serve]")
 
 from outsample import StreamingExtension, load, save
-from outsample.files.learned_rows import LearnedFileError, LearnedRows
+from outsample.files.learned_rows import LearnedRows
+from outsample.files.old_learned_rows import LearnedFileError
 from outsample.service import learning
 from service_tools import ARROW, READER, Client, arrow_stream, fitted, make_service, rows, saved
 

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from outsample.estimators.extended import NotKept
 from outsample.files.encoding import Arrays, Decoder, Encoder
 from outsample.files.estimator_schema import AROUND_FITTED, ESTIMATORS, upgrade
-from outsample.files.kinds import Scope
 from outsample.files.layout import Mapped, content_errors, parse_json
 from outsample.files.schema import (
     CLASSES,
@@ -27,6 +26,7 @@ from outsample.files.schema import (
     errors_in,
     parameter_names,
 )
+from outsample.files.scope import Scope
 
 # Texts of a file that contain the objects and attributes of an estimator.
 PARAMETERS, FITTED = "parameters", "learnt"

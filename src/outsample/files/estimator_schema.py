@@ -24,9 +24,6 @@ from outsample.estimators.pca_extension import PCAExtension
 from outsample.estimators.pca_parameters import given_parameters
 from outsample.estimators.pyramids import Candidate, LaplacianPyramids
 from outsample.files.kinds import (
-    Kind,
-    SchemaError,
-    Scope,
     any_float,
     array,
     coefficients,
@@ -44,15 +41,15 @@ from outsample.files.kinds import (
     size,
 )  # fmt: skip
 from outsample.files.part_schema import (
-    PLACERS,
-    WEIGHTINGS,
     check_memory,
     positive_or_infinite,
     require_lengths,
     score,
     scores,
 )
+from outsample.files.placer_schema import PLACERS, WEIGHTINGS
 from outsample.files.schema import bare, default_attributes, is_a, parameter, register
+from outsample.files.scope import Kind, SchemaError, Scope
 from outsample.neighbors.duplicates import Distinct
 from outsample.placers.leave_one_out import LeftOut, Trial
 from outsample.placers.map_model import MapModel

@@ -1,13 +1,11 @@
 """Kinds of values in a model file: a kind is a function that raises unless a value is valid.
 
-Sizes have letters: ``n`` rows, ``m`` distinct points, ``D`` columns, ``d`` columns of the map. The
-first array with a letter sets it, and all others must agree, because compiled kernels do not check
-bounds.
+Sides of arrays can be letters (`scope`), which mean the same size in the whole model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -15,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from outsample._validation import LARGEST_VALUE
+from outsample.files.scope import Kind, SchemaError, Scope, invalid, require
 
 LARGEST_FLOAT = float(np.finfo(np.float64).max)
 # Sums of a few of these do not overflow.
@@ -25,73 +24,6 @@ MAX_THREADS = 1024
 MAX_ITEMS = 100_000
 # Array entries that are checked at a time.
 CHUNK_ENTRIES = 2**16
-
-
-class SchemaError(ValueError):
-    """A value that its field cannot have; the message begins with the path of the field."""
-
-
-class Scope:
-    """Sizes by letter and sparsity that the parts of one model share, and the objects checked."""
-
-    def __init__(self, independent: set[int] | None = None) -> None:
-        self.sizes: dict[str, int] = {}
-        self.is_sparse: bool | None = None
-        self.checked: set[int] = set()
-        # Objects that share no sizes with others are checked once in all scopes.
-        self.independent: set[int] = set() if independent is None else independent
-
-    def separate(self) -> Scope:
-        """Return a scope with its own sizes."""
-        return Scope(self.independent)
-
-    def size(self, side: str | int) -> int:
-        """Return a number, or the size with a letter."""
-        if isinstance(side, int):
-            return side
-        if side not in self.sizes:
-            raise SchemaError(f"comes before the size {side} is defined")
-        return self.sizes[side]
-
-    def set_size(self, letter: str, size: int) -> None:
-        """Set the size with a letter; raise if it has another value."""
-        expected = self.sizes.setdefault(letter, size)
-        if expected != size or size < 1:
-            raise SchemaError(f"has {letter} = {size}, but must have {max(expected, 1)}")
-
-    def set_sparse(self, is_sparse: bool) -> None:
-        """Record whether points are sparse; raise if other points differ."""
-        if self.is_sparse is None:
-            self.is_sparse = is_sparse
-        if self.is_sparse != is_sparse:
-            raise SchemaError("must be sparse like the other points, or dense like them")
-
-
-Kind = Callable[[Any, Scope], None]
-
-
-def describe_value(value: Any) -> str:
-    """Return a short description of a value for an error message."""
-    if isinstance(value, np.ndarray):
-        return f"an array of {value.dtype} and shape {value.shape}"
-    text = repr(value) if isinstance(value, str | int | float | bool | None) else ""
-    return text if text and len(text) < 60 else f"a {type(value).__name__}"
-
-
-def invalid(value: Any, expected: str) -> SchemaError:
-    """Return the error for a value that is not as expected."""
-    return SchemaError(f"is {describe_value(value)}, but must be {expected}")
-
-
-def require(is_valid: Callable[[Any, Scope], bool], expected: str) -> Kind:
-    """Return the kind of the values for which ``is_valid(value, scope)``."""
-
-    def check(value: Any, scope: Scope) -> None:
-        if not is_valid(value, scope):
-            raise invalid(value, expected)
-
-    return check
-
 
 # Numbers and strings.
 
@@ -161,13 +93,6 @@ def one_of(*choices: Any) -> Kind:
     return require(is_valid, f"one of {choices}")
 
 
-def n_jobs(value: Any, scope: Scope) -> None:
-    """Accept a number of threads as in scikit-learn."""
-    optional(integer(-MAX_THREADS, MAX_THREADS))(value, scope)
-    if value is not None and value == 0:
-        raise SchemaError("is 0, but must be another number of threads")
-
-
 # Kinds made of kinds.
 
 
@@ -193,6 +118,10 @@ def either(*alternatives: Kind) -> Kind:
         return alternatives[-1](value, scope)
 
     return check
+
+
+# Threads, as in scikit-learn.
+n_jobs = either(one_of(None), integer(1, MAX_THREADS), integer(-MAX_THREADS, -1))
 
 
 def sequence(kind: Kind, high: int = MAX_ITEMS, container: Any = list, low: int = 0) -> Kind:
@@ -328,7 +257,6 @@ def _check_sides(value: Any, sides: tuple[str | int | None, ...], scope: Scope) 
             raise SchemaError(f"has a side of {length}, but must have {side}")
 
 
-
 # Types of single category values, as OneHotEncoder has them.
 CATEGORY_TYPES = (str, int, float, bool, type(None))
 column_names = objects("D")
@@ -361,8 +289,7 @@ def slices(value: Any, scope: Scope) -> None:
 column_selection = either(
     instance(int, str), slices,
     sequence(instance(int)), sequence(instance(str)), sequence(instance(bool)), objects(None),
-    array(None, dtype=np.int64, low=-(2**62), high=2**62),
-    array(None, dtype=np.bool_, low=0, high=1),
+    array(None, dtype=np.int64), array(None, dtype=np.bool_),
 )  # fmt: skip
 
 

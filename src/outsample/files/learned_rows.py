@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import struct
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
@@ -20,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from outsample.files.old_learned_rows import OLD_FORMAT, LearnedFileError, read_old_file
+
 FORMAT = 1
 TABLES = """
 CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -28,19 +29,7 @@ CREATE TABLE IF NOT EXISTS learned (
     checksum INTEGER NOT NULL
 );
 """
-# The format before SQLite, which is converted: 8 bytes ``OSLEARN1``, length and CRC-32 of a JSON
-# header, the header; then records: a mark of 4 bytes, an id of 8 bytes, length and CRC-32 of the
-# rows, CRC-32 of these 20 bytes, and the rows of each call: their number in 4 bytes and float64.
-OLD_FORMAT = b"OSLEARN1"
-OLD_MARK = b"\xf1REC"
-OLD_HEADER = struct.Struct("<8sII")
-OLD_RECORD = struct.Struct("<4sQIII")
-OLD_N_ROWS = struct.Struct("<I")
 Call = tuple[np.ndarray, str | None]
-
-
-class LearnedFileError(ValueError):
-    """A file of learned rows is damaged, belongs to another model, or is in use."""
 
 
 class LearnedRows:
@@ -251,64 +240,3 @@ def _describe(database: sqlite3.Connection, values: dict[str, Any]) -> None:
 
 def _without_none(settings: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if value is not None}
-
-
-def read_old_file(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
-    """Return the header and the rows (q, D) of every call that was acknowledged.
-
-    Only the last record can be incomplete, as it was acknowledged after it was on the disk. A
-    record that is complete but damaged is an error.
-    """
-    with open(path, "rb") as file:
-        _check_unused(path, file)
-        data = file.read()
-    if len(data) < OLD_HEADER.size:
-        raise _damaged(path, 0)
-    _, length, checksum = OLD_HEADER.unpack_from(data)
-    text = data[OLD_HEADER.size : OLD_HEADER.size + length]
-    if len(text) != length or zlib.crc32(text) != checksum:
-        raise _damaged(path, 0)
-    about = json.loads(text)
-    width, calls, at = about["about"]["n_features"], [], OLD_HEADER.size + length
-    while len(data) - at >= OLD_RECORD.size and any(data[at:]):
-        mark, _, length, checksum, head_checksum = OLD_RECORD.unpack_from(data, at)
-        if mark != OLD_MARK or zlib.crc32(data[at : at + OLD_RECORD.size - 4]) != head_checksum:
-            raise _damaged(path, at)
-        payload = data[at + OLD_RECORD.size : at + OLD_RECORD.size + length]
-        if len(payload) < length:
-            break  # never acknowledged
-        if zlib.crc32(payload) != checksum:
-            raise _damaged(path, at)
-        calls += _split(payload, width)
-        at += OLD_RECORD.size + length
-    return about, calls
-
-
-def _split(payload: bytes, width: int) -> list[np.ndarray]:
-    calls, at = [], 0
-    while at < len(payload):
-        (n_rows,) = OLD_N_ROWS.unpack_from(payload, at)
-        at += OLD_N_ROWS.size
-        rows = np.frombuffer(payload, "<f8", n_rows * width, at).reshape(n_rows, width)
-        calls.append(rows.astype(np.float64))
-        at += rows.nbytes
-    return calls
-
-
-def _check_unused(path: Path, file: Any) -> None:
-    """Raise if a service of an older version still writes to the file."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise LearnedFileError(f"{path}: another service writes to it; stop that one.") from None
-
-
-def _damaged(path: Path, at: int) -> LearnedFileError:
-    return LearnedFileError(
-        f"{path}: is damaged at byte {at}. Restore it from a backup, or move it away to begin "
-        "without what was learned."
-    )

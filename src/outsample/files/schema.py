@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from outsample.files.kinds import Kind, SchemaError, Scope, describe_value
+from outsample.files.scope import Kind, SchemaError, Scope, describe_value
 
 Attributes = dict[str, Any]
 SCALAR_TYPES = (bool, int, float, str, np.generic)

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from outsample.files.learned_rows import LearnedFileError, LearnedRows
+from outsample.files.learned_rows import LearnedRows
 from outsample.files.model_file import identity, load, save
+from outsample.files.old_learned_rows import LearnedFileError
 from outsample.service.errors import RequestError
 from outsample.service.served_model import ServedModel, placement_columns
 from outsample.service.settings import Settings
