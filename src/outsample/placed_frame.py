@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-# Numeric columns in the order of tables; those that a placement does not have are omitted.
-FRAME_COLUMNS = (
-    "error_bar", "abnormality", "p_value", "bound", "n_neighbors",
-    "residual", "dispersion", "off_manifold", "isolation",
-)  # fmt: skip
+# Numbers besides the coordinates, in the order of their columns in files, answers and frames.
+PLACED_NUMBERS = ("error_bar", "abnormality", "p_value", "bound", "n_neighbors")
+# Columns of data frames; those that a placement does not have are omitted.
+FRAME_COLUMNS = (*PLACED_NUMBERS, "residual", "dispersion", "off_manifold", "isolation")
 
 
 def map_names_for(d: int, names: Sequence[str] | None = None) -> list[str]:
