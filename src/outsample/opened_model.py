@@ -14,8 +14,8 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
+from outsample._validation import check_fitted
 from outsample.files.matching import Matched, match_features
 from outsample.files.model_file import ModelInfo, describe, load, read_columns
 from outsample.files.source import Columns, Position, Rows, Source, check_finite
@@ -60,9 +60,8 @@ class OpenedModel:
     ) -> None:
         if not any(hasattr(model, name) for name in ("place", "transform", "abnormality")):
             raise TypeError(f"model is {model!r}, but must be a fitted estimator or a path.")
-        check_is_fitted(model)
-        self.model, self.array_model = model, copy(model)
-        vars(self.array_model).pop("feature_names_in_", None)
+        check_fitted(model)
+        self.model, self.array_model = model, _without_feature_names(model)
         self.n_features = int(model.n_features_in_)
         names = getattr(model, "feature_names_in_", None if info is None else info.feature_names)
         self.feature_names = None if names is None else list(names)
@@ -167,8 +166,8 @@ class OpenedModel:
 
     def _numbers(self) -> tuple[str, ...]:
         """Return the numbers that the model computes besides the coordinates."""
-        core = getattr(self.model, "extension", None) if hasattr(self.model, "learn") else None
-        has_scores = hasattr(self.model, "p_values") or hasattr(core, "p_values")
+        core = self.model.extension if hasattr(self.model, "learn") else self.model
+        has_scores = hasattr(core, "p_values")
         if has_scores and not self.map_names:
             return SCORES
         if not hasattr(self.model, "place"):
@@ -193,6 +192,15 @@ class OpenedModel:
             for record in neighbors:
                 record["names"] = [str(row_names[row]) for row in record["ids"]]
         return dict(zip(EXPLANATION_COLUMNS, (reasons, Records(neighbors, fields)), strict=True))
+
+
+def _without_feature_names(model: Any) -> Any:
+    """Return a copy that takes arrays without a warning; of a stream, with its present state."""
+    unnamed = copy(model)
+    vars(unnamed).pop("feature_names_in_", None)
+    if hasattr(model, "learn"):  # a stream checks rows by the estimator inside it
+        vars(unnamed)["extension"] = _without_feature_names(model.extension)
+    return unnamed
 
 
 def _map_width(model: Any) -> int:

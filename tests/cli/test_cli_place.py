@@ -281,7 +281,7 @@ class TestInterrupted:
         with monkeypatch.context() as patch:
             patch.setattr(place_command, "row_progress", Progress)
             result = run("place", "m.outsample", "new.csv", "-o", out, code=130)
-        assert "continue with the same command --resume" in result.stderr
+        assert "to continue, add --resume to the command" in result.stderr
 
     def test_another_task_is_not_gone_on_with(self, folder, monkeypatch):
         monkeypatch.setattr(text_source, "BLOCK_BYTES", 500)

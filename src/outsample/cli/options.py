@@ -105,7 +105,7 @@ class Names(click.ParamType):
             return value
         names = [name.strip() for name in str(value).split(",")]
         if not all(names) or len(set(names)) < len(names):
-            self.fail(f"{value!r} has an empty or a repeated name", param, ctx)
+            self.fail(f"{value!r} has an empty name or a repeated name", param, ctx)
         return names
 
 

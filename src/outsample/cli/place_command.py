@@ -24,8 +24,8 @@ from outsample.files.atomic import check_target, is_input
 
 if TYPE_CHECKING:
     from outsample.files.matching import Matched
-    from outsample.files.partial import PartialFile
     from outsample.files.source import Position, Source
+    from outsample.files.table_writer import Writer
     from outsample.opened_model import OpenedModel
 
 STANDARD_OUTPUT = 1
@@ -105,9 +105,9 @@ def _place_table(model: str, new: str, opened: OpenedModel, settings: dict[str, 
         note(f"not in the result, because neither features nor named by --id: {unused}")
     with row_progress(source.size, silent=settings["as_json"]) as show:
         if out == "-":
-            n_rows = run.into_pipe(show)
+            n_rows = _into_pipe(run, show)
         else:
-            n_rows = _into_file(run, model, new, settings, show)
+            n_rows = _into_file(run, model, new, show)
     seconds = perf_counter() - start_time
     if settings["as_json"]:
         names = list(run.empty())
@@ -119,77 +119,67 @@ def _place_table(model: str, new: str, opened: OpenedModel, settings: dict[str, 
 
 
 class _Run:
-    """A table that is placed chunk by chunk, and written."""
+    """A table that is placed chunk by chunk."""
 
     def __init__(
         self, opened: OpenedModel, source: Source, matched: Matched, settings: dict[str, Any]
     ) -> None:
-        self.opened, self.source, self.matched = opened, source, matched
+        self.opened, self.source, self.matched, self.settings = opened, source, matched, settings
         self.carried = [source.names[at] for at in matched.carried]
-        self.explain, self.delimiter = settings["explain"], settings["delimiter"]
-        n_jobs = settings["jobs"]
-        self.options = {
-            "explain": self.explain,
-            "n_threads": (os.cpu_count() or 1) if n_jobs == -1 else n_jobs,
-            "allow_bad_rows": settings["bad_rows"] == "empty",
-        }
-
-    def chunks(self, start: Position) -> Iterator[tuple[dict[str, Any], Position]]:
-        """Yield the columns of the result, and the position where their rows end."""
-        placed = self.opened.place_table(self.source, self.matched, start, **self.options)
-        for rows, columns in placed:
-            yield rows.carried | columns, rows.end
 
     def empty(self) -> dict[str, Any]:
         """Return the columns of a result without rows."""
         import numpy as np
 
         carried = {name: np.empty(0, object) for name in self.carried}
-        return carried | self.opened.empty(explain=self.explain)
+        return carried | self.opened.empty(explain=self.settings["explain"])
 
-    def into_file(self, partial: PartialFile, out: str, cells: str, show: Progress) -> int:
-        """Write to a partial file, and make the file ``out`` of it; return the number of rows."""
-        from outsample.files.output import complete, writer_for
-
-        writer = writer_for(out, self.delimiter)
-        is_resumed, has_begun = partial.n_bytes > 0, False
-        for columns, end in self.chunks(partial.position):
-            if not has_begun:
-                header = writer.begin(columns)
-                partial.append(b"" if is_resumed else header)
-                has_begun = True
-            partial.append(writer.chunk(columns), end)
-            show(end.row, end.offset)
+    def encoded(
+        self, writer: Writer, start: Position, show: Progress, *, is_resumed: bool = False
+    ) -> Iterator[tuple[bytes, Position | None]]:
+        """Yield the bytes of the result; with those of whole chunks, where their rows end."""
+        n_jobs = self.settings["jobs"]
+        placed = self.opened.place_table(
+            self.source,
+            self.matched,
+            start,
+            explain=self.settings["explain"],
+            n_threads=(os.cpu_count() or 1) if n_jobs == -1 else n_jobs,
+            allow_bad_rows=self.settings["bad_rows"] == "empty",
+        )
+        has_begun = False
+        for rows, placement in placed:
+            columns = rows.carried | placement
+            header = b"" if has_begun else writer.begin(columns)
+            yield (b"" if is_resumed else header) + writer.chunk(columns), rows.end
+            has_begun = True
+            show(rows.end.row, rows.end.offset)
         if not has_begun and not is_resumed:
-            partial.append(writer.begin(self.empty()))
-        partial.append(writer.end())
-        n_rows = partial.position.row
-        complete(partial, out, cells, self.opened.map_names, self.carried)
-        return n_rows
-
-    def into_pipe(self, show: Progress) -> int:
-        """Write text to the standard output; return the number of rows."""
-        from outsample.files.source import Position
-        from outsample.files.table_writer import TextWriter, write_all
-
-        writer, out, n_rows = TextWriter(self.delimiter or ","), sys.stdout.buffer, 0
-        for columns, end in self.chunks(Position()):
-            header = b"" if n_rows else writer.begin(columns)
-            write_all(out, header + writer.chunk(columns))
-            n_rows = end.row
-            show(end.row, end.offset)
-        if not n_rows:
-            write_all(out, writer.begin(self.empty()))
-        return n_rows
+            yield writer.begin(self.empty()), None
+        yield writer.end(), None
 
 
-def _into_file(run: _Run, model: str, new: str, settings: dict[str, Any], show: Progress) -> int:
+def _into_pipe(run: _Run, show: Progress) -> int:
+    """Write text to the standard output; return the number of rows."""
+    from outsample.files.source import Position
+    from outsample.files.table_writer import TextWriter, write_all
+
+    writer, n_rows = TextWriter(run.settings["delimiter"] or ","), 0
+    for data, end in run.encoded(writer, Position(), show):
+        write_all(sys.stdout.buffer, data)
+        n_rows = n_rows if end is None else end.row
+    return n_rows
+
+
+def _into_file(run: _Run, model: str, new: str, show: Progress) -> int:
     """Write to a file; an interrupted run keeps its rows, unless they came from a pipe."""
     from outsample import __version__
     from outsample.files.model_file import identity
+    from outsample.files.output import complete, writer_for
     from outsample.files.partial import PartialFile
     from outsample.files.source import CellError
 
+    settings, out = run.settings, run.settings["out"]
     task: dict[str, Any] = {
         "version": __version__,
         "model": identity(model),
@@ -200,11 +190,16 @@ def _into_file(run: _Run, model: str, new: str, settings: dict[str, Any], show: 
     if new != "-":
         status = os.stat(new)
         task["input"] = [os.path.abspath(new), status.st_size, status.st_mtime_ns]
-    partial = PartialFile(settings["out"], task)
+    writer, partial = writer_for(out, settings["delimiter"]), PartialFile(out, task)
     if partial.open(resume=settings["resume"], restart=settings["restart"]):
         note(f"continuing after {partial.position.row} rows")
     try:
-        return run.into_file(partial, settings["out"], new, show)
+        is_resumed = partial.n_bytes > 0
+        for data, end in run.encoded(writer, partial.position, show, is_resumed=is_resumed):
+            partial.append(data, end)
+        n_rows = partial.position.row
+        complete(partial, out, new, run.opened.map_names, run.carried)
+        return n_rows
     except BaseException as error:
         if new == "-":  # a pipe cannot be read again
             partial.remove()
@@ -212,7 +207,7 @@ def _into_file(run: _Run, model: str, new: str, settings: dict[str, Any], show: 
         partial.close()
         n_rows = partial.position.row
         if n_rows and isinstance(error, KeyboardInterrupt):
-            message = f"Interrupted after {n_rows} rows; continue with the same command --resume."
+            message = f"Interrupted after {n_rows} rows; to continue, add --resume to the command."
             click.echo(message, err=True)
             raise click.exceptions.Exit(INTERRUPTED) from None
         if n_rows and isinstance(error, CellError):
