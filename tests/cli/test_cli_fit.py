@@ -158,10 +158,9 @@ def test_columns_that_the_answer_has_too_cannot_be_carried(folder):
 
 def test_every_parameter_of_the_extension_is_an_option():
     signature = inspect.signature(outsample.PCAExtension).parameters
-    options = {name: settings for name, settings, _ in PARAMETERS}
-    assert list(options) == [name for name in signature if name != "n_jobs"]
-    for name, settings in options.items():
-        assert settings.get("default") == signature[name].default
+    assert list(PARAMETERS) == [name for name in signature if name != "n_jobs"]
+    for name, (_, default, _) in PARAMETERS.items():
+        assert default == signature[name].default
     assert set(WEIGHTINGS) == {"auto", "correlated", "diffusion", *NAMED}
 
 
@@ -335,7 +334,8 @@ class TestH5ad:
         import h5py
 
         fit("reference.h5ad")
-        run("place", "m.outsample", "query.h5ad", "-o", "out.h5ad", "--explain")
+        result = run("place", "m.outsample", "query.h5ad", "-o", "out.h5ad", "--explain")
+        assert result.stderr == ""
         Q = points(30, seed=1)
         placed = outsample.load("m.outsample").place(Q)
         with h5py.File("out.h5ad") as file, h5py.File("query.h5ad") as before:

@@ -20,40 +20,29 @@ WEIGHTINGS = (
     "auto", "distance", "tangent", "local_tangent", "split_tangent", "correlated", "diffusion",
 )  # fmt: skip
 POSITIVE = click.FloatRange(0, min_open=True)
-OR_AUTO = {"default": "auto", "show_default": True}
-# The parameters of PCAExtension under their own names.
-PARAMETERS: list[tuple[str, dict[str, Any], str]] = [
-    ("n_neighbors", {"type": options.OrAuto(click.IntRange(1))} | OR_AUTO, "Number of neighbours."),
-    ("radius", {"type": POSITIVE}, "Use all training points within it (the paper's epsilon)."),
-    ("weighting", {"type": click.Choice(WEIGHTINGS)} | OR_AUTO, "Weights of the neighbours."),
-    ("order", {"type": options.OrAuto(click.IntRange(0, 2))} | OR_AUTO, "Degree, 0 to 2."),
-    ("loss", {"type": click.Choice(["auto", "squared", "absolute"])} | OR_AUTO, "Loss."),
-    ("curvature", {"type": options.OrAuto(POSITIVE)} | OR_AUTO, "The paper's c."),
-    ("tangent_radius", {"type": POSITIVE}, "Radius of tangents (the paper's eps1)."),
-    ("tangent_dim", {"type": options.OrAuto(click.IntRange(1))} | OR_AUTO, "Tangent dimension."),
-    ("lipschitz", {"type": options.OrAuto(click.FloatRange(0))} | OR_AUTO, "K of the bounds."),
-    (
-        "level",
-        {"type": click.FloatRange(0.5, 0.99), "default": 0.9, "show_default": True},
-        "Share of true positions within the error bar.",
-    ),
-    (
-        "metric",
-        {"type": click.Choice(["euclidean", "cosine"]), "default": "euclidean"}
-        | {"show_default": True},
-        "Distance between points.",
-    ),
-    (
-        "index",
-        {"type": click.Choice(["auto", "kd_tree", "brute", "approximate"])} | OR_AUTO,
-        "Search for neighbours; approximate may need outsample[ann].",
-    ),
-]
+INDEXES = ("auto", "kd_tree", "brute", "approximate")
+# Type, default and help of the parameters of PCAExtension, under their own names.
+PARAMETERS: dict[str, tuple[click.ParamType, Any, str]] = {
+    "n_neighbors": (options.OrAuto(click.IntRange(1)), "auto", "Number of neighbours."),
+    "radius": (POSITIVE, None, "Use all training points within it (the paper's epsilon)."),
+    "weighting": (click.Choice(WEIGHTINGS), "auto", "Weights of the neighbours."),
+    "order": (options.OrAuto(click.IntRange(0, 2)), "auto", "Degree, 0 to 2."),
+    "loss": (click.Choice(["auto", "squared", "absolute"]), "auto", "Loss."),
+    "curvature": (options.OrAuto(POSITIVE), "auto", "The paper's c."),
+    "tangent_radius": (POSITIVE, None, "Radius of tangents (the paper's eps1)."),
+    "tangent_dim": (options.OrAuto(click.IntRange(1)), "auto", "Tangent dimension."),
+    "lipschitz": (options.OrAuto(click.FloatRange(0)), "auto", "K of the bounds."),
+    "level": (click.FloatRange(0.5, 0.99), 0.9, "Share of true positions within the error bar."),
+    "metric": (click.Choice(["euclidean", "cosine"]), "euclidean", "Distance between points."),
+    "index": (click.Choice(INDEXES), "auto", "Search; approximate may need outsample[ann]."),
+}
 
 
 def _parameters(command: Any) -> Any:
-    for name, settings, text in reversed(PARAMETERS):
-        command = click.option(f"--{name.replace('_', '-')}", **settings, help=text)(command)
+    for name, (kind, default, text) in reversed(PARAMETERS.items()):
+        flag, has_default = f"--{name.replace('_', '-')}", default is not None
+        option = click.option(flag, type=kind, default=default, show_default=has_default, help=text)
+        command = option(command)
     return command
 
 
@@ -153,7 +142,7 @@ def _fitted(data: TrainingData, settings: dict[str, Any]) -> Any:
     from outsample import NoveltyDetector, PCAExtension
 
     n_jobs = None if settings["jobs"] == 1 else settings["jobs"]
-    model: Any = PCAExtension(**{name: settings[name] for name, *_ in PARAMETERS}, n_jobs=n_jobs)
+    model: Any = PCAExtension(**{name: settings[name] for name in PARAMETERS}, n_jobs=n_jobs)
     if settings["novelty"]:
         seed, calibration = settings["seed"], settings["calibration"]
         model = NoveltyDetector(model, calibration=calibration, random_state=seed, n_jobs=n_jobs)

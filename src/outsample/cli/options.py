@@ -48,12 +48,6 @@ def jobs(text: str) -> Decorator:
     return click.option("--jobs", type=Jobs(), default=1, show_default=True, help=text)
 
 
-def delimiter() -> Decorator:
-    """Return the option for the separator of cells of text."""
-    text = "Separator of cells of text: a character, or 'tab', 'space'; detected by default."
-    return click.option("--delimiter", type=Delimiter(), help=text)
-
-
 def columns(flag: str, text: str) -> Decorator:
     """Return an option that takes names separated by commas."""
     return click.option(flag, type=Names(), metavar="A,B,...", help=text)
@@ -64,20 +58,14 @@ def ids(text: str) -> Decorator:
     return click.option("--id", "ids", multiple=True, metavar="COLUMN", help=text)
 
 
-def use_rep() -> Decorator:
-    """Return the option for points in an AnnData file."""
-    text = "Points of an .h5ad file; default X_pca, else X."
-    return click.option("--use-rep", metavar="KEY", help=text)
-
-
 def table_options(command: Any) -> Any:
     """Add the options for where points and map are in their files."""
     table_decorators = [
         columns("--columns", "Features, by name; without a heading columns are 1, 2, ..."),
         columns("--map-columns", "Coordinates, by name: in MAP, or in POINTS without MAP."),
         ids("Column that is not a feature, but kept: ids, labels. May be repeated."),
-        delimiter(),
-        use_rep(),
+        DELIMITER,
+        USE_REP,
         click.option("--basis", metavar="KEY", help="Map of an .h5ad file; default X_umap."),
     ]
     for option in reversed(table_decorators):
@@ -146,6 +134,15 @@ class OrAuto(click.ParamType):
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """Convert all values but "auto"."""
         return value if value == "auto" else self.kind.convert(value, param, ctx)
+
+
+DELIMITER = click.option(
+    "--delimiter", type=Delimiter(),
+    help="Separator of cells of text: a character, or 'tab', 'space'; detected by default.",
+)  # fmt: skip
+USE_REP = click.option(
+    "--use-rep", metavar="KEY", help="Points of an .h5ad file; default X_pca, else X."
+)
 
 
 def example(*lines: str) -> str:

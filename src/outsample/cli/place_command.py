@@ -47,8 +47,8 @@ Progress = Callable[[int, int], None]
 )  # fmt: skip
 @options.columns("--columns", "Features in the model's order, if NEW has other names for them.")
 @options.ids("Column to copy to OUT; may be repeated. Those of the model are copied if present.")
-@options.delimiter()
-@options.use_rep()
+@options.DELIMITER
+@options.USE_REP
 @click.option("--explain", is_flag=True, help="Add main_reason and neighbors.")
 @click.option(
     "--bad-rows", type=click.Choice(["stop", "empty"]),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     help="Page to write; by default the name of the model with .html.",
 )  # fmt: skip
 @click.option("--title", help="Title of the page; by default the name of the model.")
-@options.delimiter()
+@options.DELIMITER
 def report(
     model: str, placed: str | None, out: str | None, title: str | None, delimiter: str | None
 ) -> None:

@@ -104,7 +104,7 @@ def write_cells(
     named ``outsample_error_bar`` and so on. The matrix is copied unread.
     """
     import h5py
-    from anndata.experimental import read_elem, write_elem
+    from anndata.io import read_elem, write_elem
 
     with open(path, "rb") as source:
         shutil.copyfileobj(source, stream)

@@ -42,11 +42,16 @@ class PartialFile:
         self.path = self.out.with_name(self.out.name + ".partial")
         self.journal = self.out.with_name(self.out.name + ".partial.json")
         self.task = json.loads(json.dumps(task))
-        self.position, self.n_bytes = Position(), 0
+        self.n_bytes = 0
         self._file: BinaryIO | None = None
         # Position and size after the last whole chunk, and those in the journal.
-        self._whole = self._recorded = (self.position, 0)
+        self._whole = self._recorded = (Position(), 0)
         self._synced_at = -SECONDS_BETWEEN_SYNCS
+
+    @property
+    def position(self) -> Position:
+        """The end of the rows in the file."""
+        return self._whole[0]
 
     def open(self, *, resume: bool = False, restart: bool = False) -> bool:
         """Start, or resume an interrupted run; return whether it is resumed."""
@@ -60,12 +65,12 @@ class PartialFile:
                 )
             if record is not None:
                 self._check_task(record["task"])
-                self.position = Position(record["row"], record["offset"], record["line"])
-                self.n_bytes = record["n_bytes"]
+                position = Position(record["row"], record["offset"], record["line"])
+                self._whole = self._recorded = position, record["n_bytes"]
         except BaseException:
             self._file.close()
             raise
-        self._whole = self._recorded = (self.position, self.n_bytes)
+        self.n_bytes = self._whole[1]
         self._file.truncate(self.n_bytes)
         self._file.seek(self.n_bytes)
         return record is not None
@@ -78,7 +83,7 @@ class PartialFile:
             self._file.flush()
         self.n_bytes += len(data)
         if position is not None:
-            self.position, self._whole = position, (position, self.n_bytes)
+            self._whole = position, self.n_bytes
             if monotonic() - self._synced_at >= SECONDS_BETWEEN_SYNCS:
                 self._write_journal()
 
@@ -88,7 +93,7 @@ class PartialFile:
             with suppress(OSError):  # on a full disk the last journal stays valid
                 if self._whole != self._recorded:
                     self._write_journal()
-            self.position = self._recorded[0]
+            self._whole = self._recorded
             if not self.position.row:
                 self.remove()
                 return
