@@ -100,6 +100,16 @@ def test_a_snapshot_of_a_stream_has_scores(tmp_path):
     np.testing.assert_array_equal(columns["p_value"], placed.p_value)
 
 
+def test_coordinates_may_have_any_name_but_those_of_the_result(tmp_path):
+    """`residual` is a column of data frames only, not of files."""
+    model = PCAExtension(**FIXED).fit(X, Y)
+    outsample.save(model, tmp_path / "m.outsample", map_names=["residual", "v"])
+    assert list(OpenedModel.open(tmp_path / "m.outsample").place(X[:2]))[:2] == ["residual", "v"]
+    outsample.save(model, tmp_path / "m.outsample", map_names=["bound", "v"])
+    with pytest.raises(ValueError, match="A coordinate is called 'bound'"):
+        OpenedModel.open(tmp_path / "m.outsample")
+
+
 def test_output_in_arrays_is_not_made_of_text(tmp_path, monkeypatch):
     """float32 stays float32, which no text of numbers could keep."""
     make_model(tmp_path)

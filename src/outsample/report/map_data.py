@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from outsample.placed_frame import map_names_for
+from outsample.placed_frame import PLACED_NUMBERS, map_names_for
 from outsample.points import map_size
 
 ERROR = "left_out_error"
@@ -67,7 +67,8 @@ def collect(
     core, rows = _fitted_map(model)
     Y = np.asarray(core.embedding_, dtype=np.float64)
     d = Y.shape[1]
-    names = map_names_for(d, None if map_names is None else [str(name) for name in map_names])
+    names = None if map_names is None else [str(name) for name in map_names]
+    names = map_names_for(d, names, taken=PLACED_NUMBERS)
     rows = np.arange(len(Y)) if rows is None else rows
     n_rows = _n_fitted_rows(columns or {}, rows)
     training_columns = {
