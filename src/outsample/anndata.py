@@ -11,18 +11,18 @@ import numpy as np
 from scipy import sparse
 
 from outsample.estimators.novelty_detector import NoveltyDetector
-from outsample.files.cells import Representation, open_cells, slot
-from outsample.records import JudgedPlacement
+from outsample.files.array_source import ArraySource
+from outsample.files.cells import cell_points, open_cells
+from outsample.files.matching import match_features
+from outsample.files.source import check_finite
+from outsample.opened_model import OpenedModel
 from outsample.trust.votes import means, votes
 
 # Cells per chunk; X may be on disk.
 CHUNK_CELLS = 20_000
-# Columns of ``obs`` and the fields of the placement that they contain.
-SCORE_COLUMNS = {
-    "outsample_error_bar": "error_bar",
-    "outsample_abnormality": "abnormality",
-    "outsample_p_value": "p_value",
-}
+# Numbers of the placement that are written to ``obs``, as ``outsample_error_bar`` and so on.
+OBS_NUMBERS = ("error_bar", "abnormality", "p_value")
+HINT = "; the query needs the reference's representation, by its loadings or by integration"
 
 
 def map_query(
@@ -111,22 +111,23 @@ def map_query(
         raise ValueError("Pass a reference to place onto, or a model fitted to one.")
     saved_columns: Any = None
     if isinstance(model, str | os.PathLike):
-        model, saved_columns = _loaded(model)
+        opened = OpenedModel.open(model)
+        model, saved_columns = opened.model, opened.training_columns
     columns = {name: _column(name, reference, saved_columns) for name in names}
-    points = Representation.of(query, "query", use_rep)
+    points = cell_points(query, "query.", use_rep)
     if model is None:
-        _check_alike(points, Representation.of(reference, "reference", use_rep))
+        _check_alike(query, points, cell_points(reference, "reference.", use_rep))
         model = fit_reference(reference, use_rep=use_rep, basis=basis, n_jobs=n_jobs)
     _check_model(model)
     for column in columns.values():
         _check_rows(column, model)
-    placed, weights = _placed(model, points, bool(names))
+    coordinates, numbers, weights = _placed(OpenedModel(model), query, points, bool(names))
     written = _written_before(query)
     _warn_of_replaced(query, names, written)
     result = query if inplace else query.to_memory(copy=True)
-    result.obsm[basis] = placed.coordinates
-    for name, field in SCORE_COLUMNS.items():
-        result.obs[name] = getattr(placed, field)
+    result.obsm[basis] = coordinates
+    for name, values in numbers.items():
+        result.obs[f"outsample_{name}"] = values
     for name, column in columns.items():
         _write_column(result, reference, name, column, weights)
     transferred = np.array(sorted({*written, *names}), dtype=str)
@@ -167,33 +168,26 @@ def fit_reference(
     (1, 2)
     """
     reference = open_cells(reference, "reference")
-    points = Representation.of(reference, "reference", use_rep)
-    images = slot(reference, "reference", basis)
-    X = points.rows(0, reference.n_obs)
-    points.check_finite(X, 0)
+    points = cell_points(reference, "reference.", use_rep)
+    images = cell_points(reference, "reference.", basis).values
+    X = _rows(reference, points, 0, reference.n_obs)
     fitted = NoveltyDetector(n_jobs=n_jobs)
     try:
         fitted.fit(X, images)
     except ValueError as error:
-        message = f"{points.label} as X, reference.obsm[{basis!r}] as y: {error}"
+        message = f"{points.path} as X, reference.obsm[{basis!r}] as y: {error}"
         raise ValueError(message) from None
-    if points.names is not None:  # scikit-learn reads names from data frames only
-        fitted.feature_names_in_ = points.names
+    if points.has_names:  # scikit-learn reads names from data frames only
+        fitted.feature_names_in_ = np.array(points.names, dtype=object)
     return fitted
 
 
-def _loaded(path: str | os.PathLike[str]) -> tuple[Any, dict[str, np.ndarray]]:
-    """Return the model of a file, and the columns that were saved with it."""
-    from outsample.files.model_file import load, read_columns
-
-    return load(path), read_columns(path)
-
-
-def _check_alike(points: Representation, reference: Representation) -> None:
+def _check_alike(query: Any, points: ArraySource, reference: ArraySource) -> None:
     """Raise an error if the query does not match the reference, before a long fit."""
-    points.order(reference.names, reference.width)
-    if points.values is not None:
-        points.check_finite(points.values, 0)
+    names = reference.names if reference.has_names else None
+    match_features(points, names, len(reference.names), hint=HINT)
+    if isinstance(points.values, np.ndarray):
+        check_finite(points.values, points.names, points.path, 0, query.obs_names)
 
 
 def _check_model(model: Any) -> None:
@@ -232,24 +226,33 @@ def _check_rows(column: Any, model: NoveltyDetector) -> None:
 
 
 def _placed(
-    model: NoveltyDetector, points: Representation, with_weights: bool
-) -> tuple[JudgedPlacement, Any]:
-    """Return the placement of all cells, and the neighbours' weights (q, n) if wanted."""
-    order = points.order(getattr(model, "feature_names_in_", None), model.n_features_in_)
-    placements, weights = [], []
-    for start in range(0, points.cells.n_obs, CHUNK_CELLS):
-        rows = points.rows(start, min(start + CHUNK_CELLS, points.cells.n_obs), order)
-        points.check_finite(rows, start)
-        with warnings.catch_warnings():  # names were compared by points.order
-            warnings.filterwarnings("ignore", "X does not have valid feature names")
-            placements.append(model.place(rows))
-            if with_weights:
-                weights.append(model.neighbor_weights(rows))
-    if not placements:
-        raise ValueError(f"{points.label} has no cells.")
-    fields = zip(*placements, strict=True)
-    placed = JudgedPlacement(*(np.concatenate(field) for field in fields))
-    return placed, sparse.vstack(weights, format="csr") if weights else None
+    opened: OpenedModel, query: Any, points: ArraySource, with_weights: bool
+) -> tuple[np.ndarray, dict[str, np.ndarray], Any]:
+    """Return the coordinates and scores of all cells, and the neighbours' weights if wanted."""
+    columns = opened.match(points, hint=HINT).features
+    chunks, weights = [], []
+    for start in range(0, query.n_obs, CHUNK_CELLS):
+        rows = _rows(query, points, start, min(start + CHUNK_CELLS, query.n_obs), columns)
+        chunks.append(opened.place(rows))
+        if with_weights:
+            weights.append(opened.array_model.neighbor_weights(rows))
+    if not chunks:
+        raise ValueError(f"{points.path} has no cells.")
+    placed = {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}
+    coordinates = np.column_stack([placed[name] for name in opened.map_names])
+    numbers = {name: placed[name] for name in OBS_NUMBERS}
+    return coordinates, numbers, sparse.vstack(weights, format="csr") if weights else None
+
+
+def _rows(
+    cells: Any, points: ArraySource, start: int, stop: int, columns: list[int] | None = None
+) -> Any:
+    """Return cells as finite points, with columns in the order of the model's features."""
+    rows, names = points.values[start:stop], points.names
+    if columns is not None and columns != list(points.feature_columns):
+        rows, names = rows[:, columns], [names[column] for column in columns]
+    check_finite(rows, names, points.path, start, cells.obs_names[start:stop])
+    return rows
 
 
 def _written_before(query: Any) -> list[str]:

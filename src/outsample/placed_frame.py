@@ -7,21 +7,22 @@ from typing import Any
 
 import numpy as np
 
-# Numeric columns in the order of tables; those that a placement does not have are omitted.
-FRAME_COLUMNS = (
-    "error_bar", "abnormality", "p_value", "bound", "n_neighbors",
-    "residual", "dispersion", "off_manifold", "isolation",
-)  # fmt: skip
+# Numbers besides the coordinates, in the order of their columns in files, answers and frames.
+PLACED_NUMBERS = ("error_bar", "abnormality", "p_value", "bound", "n_neighbors")
+# Columns of data frames; those that a placement does not have are omitted.
+FRAME_COLUMNS = (*PLACED_NUMBERS, "residual", "dispersion", "off_manifold", "isolation")
 
 
-def map_names_for(d: int, names: Sequence[str] | None = None) -> list[str]:
-    """Return valid names of the d coordinates; the default is ``map_1``, ``map_2``, ..."""
+def map_names_for(
+    d: int, names: Sequence[str] | None = None, taken: Sequence[str] = FRAME_COLUMNS
+) -> list[str]:
+    """Return valid names of the d coordinates, none of them taken; by default ``map_1``, ..."""
     names = [f"map_{axis}" for axis in range(1, d + 1)] if names is None else list(names)
     if len(names) != d:
         raise ValueError(f"There are {len(names)} names for the {d} coordinates of the map.")
-    taken = [name for name in names if names.count(name) > 1 or name in FRAME_COLUMNS]
-    if taken:
-        raise ValueError(f"A coordinate is called {taken[0]!r}, the name of another column.")
+    repeated = [name for name in names if names.count(name) > 1 or name in taken]
+    if repeated:
+        raise ValueError(f"A coordinate is called {repeated[0]!r}, the name of another column.")
     return names
 
 

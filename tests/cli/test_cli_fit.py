@@ -44,7 +44,7 @@ def library():
 
 def test_the_model_is_the_librarys(folder):
     told = fit("points.csv", "map.csv", "--id", "name", "--id", "kind").stdout.splitlines()
-    assert told[0].startswith("Learnt from 120 points with 3 features and a map of 2 coordinates")
+    assert told[0].startswith("Fitted to 120 points with 3 features and a map of 2 coordinates")
     assert told[2].startswith("Wrote m.outsample (")
     info = describe("m.outsample")
     assert info.feature_names == ["a", "b", "c"] and info.map_names == ["u", "v"]
@@ -158,10 +158,9 @@ def test_columns_that_the_answer_has_too_cannot_be_carried(folder):
 
 def test_every_parameter_of_the_extension_is_an_option():
     signature = inspect.signature(outsample.PCAExtension).parameters
-    options = {name: settings for name, settings, _ in PARAMETERS}
-    assert list(options) == [name for name in signature if name != "n_jobs"]
-    for name, settings in options.items():
-        assert settings.get("default") == signature[name].default
+    assert list(PARAMETERS) == [name for name in signature if name != "n_jobs"]
+    for name, (_, default, _) in PARAMETERS.items():
+        assert default == signature[name].default
     assert set(WEIGHTINGS) == {"auto", "correlated", "diffusion", *NAMED}
 
 
@@ -181,18 +180,18 @@ def test_parameters_reach_the_model(folder):
     [
         (["points.csv", "map.csv"], 3, "column 'name': carry it with --id name, or choose"),
         (["points.csv", "map.csv", "--columns", "a,b", "--map-columns", "u,name"], 3,
-         "line 2, column 1: 'p0' is no number (column 'name': choose others with --map-columns)"),
+         "line 2, column 1: 'p0' is not a number (column 'name': choose others with --map-"),
         (["bare.csv", "map.csv"], 3, "column 'column_1': carry it with --id 1, or choose"),
         (["points.csv"], 2, "MAP is missing: give its file"),
-        (["points.csv", "map.csv", "--embed", "tsne"], 2, "exclude one another"),
+        (["points.csv", "map.csv", "--embed", "tsne"], 2, "give either MAP or --embed"),
         (["none.csv", "map.csv"], 2, "none.csv: no such file"),
         (["points.csv", "map.csv", "--columns", "a,z"], 3, "no column 'z'; it has 'name', 'a'"),
         (["points.csv", "short.csv", "--columns", "a,b"], 3, "has 120 rows, but short.csv has 2"),
         (["points.csv", "turned.csv", "--id", "name", "--id", "kind"], 3,
          "turned.csv: row 1 has name 'p119', but points.csv has 'p0' there"),
-        (["nan.csv", "map.csv", "--columns", "a"], 3, "row 2 has no finite number in column 'a'"),
-        (["taken.csv", "--map-columns", "bound,v"], 3, "column 'bound' would be twice"),
-        (["twice.csv", "--map-columns", "u,v"], 3, "column 'a' is there more than once"),
+        (["nan.csv", "map.csv", "--columns", "a"], 3, "row 2, column 'a' is missing or infinite"),
+        (["taken.csv", "--map-columns", "bound,v"], 3, "two columns 'bound'"),
+        (["twice.csv", "--map-columns", "u,v"], 3, "column 'a' occurs more than once"),
         (["both.npz", "--n-neighbors", "0"], 2, "0 is not in the range"),
         (["both.npz", "--order", "auto", "--metric", "cosinus"], 2, "cosinus"),
         (["both.npz", "--id", "who"], 3, "no column 'who'"),
@@ -222,7 +221,7 @@ def test_a_label_taken_for_a_feature_is_noted(folder):
     write_csv(folder / "labels.csv", {"label": np.arange(120), "a": X[:, 0], "b": X[:, 1]})
     result = fit("labels.csv", "map.csv", "--map-columns", "u,v")
     assert result.stderr == (
-        "Note: column 'label' is taken for a feature; --id label carries it instead\n"
+        "Note: column 'label' is used as a feature; --id label carries it instead\n"
     )
 
 
@@ -275,7 +274,7 @@ class TestReport:
         words = "--bad-rows empty --explain -o placed.csv"
         run("place", "m.outsample", "new.csv", *words.split())
         result = run("report", "m.outsample", "placed.csv", "-o", "page.html")
-        assert result.stderr == "Note: left out of the page: 1 rows without a place\n"
+        assert result.stderr == "Note: not on the page: 1 rows without coordinates\n"
         assert (model / "page.html").stat().st_size > 1000
 
     def test_a_table_of_something_else(self, model):
@@ -285,25 +284,21 @@ class TestReport:
 
 
 def write_h5ad(path, stem, P):
-    """Write a file as AnnData lays it out: X sparse, obsm, obs with categories, names."""
-    h5py = pytest.importorskip("h5py")
+    """Write cells with a sparse X, two arrays in obsm, categories and gaps in obs."""
+    ad = pytest.importorskip("anndata")
+    import pandas as pd
     from scipy.sparse import csr_matrix
 
-    n, X = len(P), csr_matrix(np.maximum(P, 0))
-    with h5py.File(path, "w") as file:
-        held = file.create_group("X")
-        held.attrs.update({"encoding-type": "csr_matrix", "shape": X.shape})
-        for part in ("data", "indices", "indptr"):
-            held[part] = getattr(X, part)
-        file["obsm/X_pca"], file["obsm/X_umap"] = P, images(P)
-        obs, var = file.create_group("obs"), file.create_group("var")
-        obs.attrs.update({"_index": "_index", "column-order": ["cell_type", "n", "gaps", "flag"]})
-        for name, values in (("gaps", np.arange(n)), ("flag", np.ones(n, dtype=bool))):
-            obs[f"{name}/values"], obs[f"{name}/mask"] = values, np.arange(n) % 2 == 1
-        obs["_index"], obs["n"] = [f"{stem}{at}" for at in range(n)], np.arange(n)
-        obs["cell_type/categories"], obs["cell_type/codes"] = ["B", "T"], (P[:, 0] > 0).astype("i1")
-        var.attrs["_index"] = "gene"
-        var["gene"] = ["a", "b", "c"]
+    n = len(P)
+    gaps = np.arange(n) % 2 == 1
+    obs = pd.DataFrame(index=[f"{stem}{at}" for at in range(n)])
+    obs["cell_type"] = pd.Categorical(np.where(P[:, 0] > 0, "T", "B"))
+    obs["n"] = np.arange(n)
+    obs["gaps"] = pd.arrays.IntegerArray(np.arange(n), gaps)
+    obs["flag"] = pd.arrays.BooleanArray(np.ones(n, dtype=bool), gaps)
+    var = pd.DataFrame(index=["a", "b", "c"])
+    obsm = {"X_pca": P, "X_umap": images(P)}
+    ad.AnnData(csr_matrix(np.maximum(P, 0)), obs, var, obsm=obsm).write_h5ad(path)
 
 
 class TestH5ad:
@@ -339,7 +334,8 @@ class TestH5ad:
         import h5py
 
         fit("reference.h5ad")
-        run("place", "m.outsample", "query.h5ad", "-o", "out.h5ad", "--explain")
+        result = run("place", "m.outsample", "query.h5ad", "-o", "out.h5ad", "--explain")
+        assert result.stderr == ""
         Q = points(30, seed=1)
         placed = outsample.load("m.outsample").place(Q)
         with h5py.File("out.h5ad") as file, h5py.File("query.h5ad") as before:
@@ -357,15 +353,16 @@ class TestH5ad:
         assert describe("m.outsample").feature_names == ["a", "b", "c"]
         run("place", "m.outsample", "query.h5ad", "--use-rep", "X", "-o", "out.csv")
         for words, message in (
-            (["--use-rep", "X_no"], "no array called X_no; it holds X, X_pca, X_umap"),
-            (["--basis", "X_no"], "no array called X_no"),
+            (["--use-rep", "X_no"], "obsm has no 'X_no'; it contains 'X_pca', 'X_umap'"),
+            (["--basis", "X_no"], "obsm has no 'X_no'"),
         ):
             assert message in fit("reference.h5ad", *words, code=3).stderr
         fit("reference.h5ad", "--id", "gaps")
         assert np.isnan(read_columns("m.outsample")["gaps"][1])
-        assert "'n' is a column of obs" in fit("reference.h5ad", "--columns", "n", code=3).stderr
+        result = fit("reference.h5ad", "--columns", "n", code=3)
+        assert "'n' is not a column of the matrix" in result.stderr
         (cells / "bad.h5ad").write_bytes(b"no such thing")
-        assert "is no AnnData file" in fit("bad.h5ad", code=3).stderr
+        assert "is not an AnnData file" in fit("bad.h5ad", code=3).stderr
 
 
 def test_completion_scripts(monkeypatch):

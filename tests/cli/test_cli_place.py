@@ -83,8 +83,8 @@ def test_every_format_in_and_out_gives_the_same_bits(folder, monkeypatch, ending
         new.write_bytes(gzip.compress((folder / "in.csv").read_bytes()))
     else:
         write_csv(new, columns, "," if ending == ".csv" else "\t")
-    monkeypatch.setattr(source_module, "ROWS", 16)
-    monkeypatch.setattr(text_source, "BLOCK", 1000)
+    monkeypatch.setattr(source_module, "CHUNK_ROWS", 16)
+    monkeypatch.setattr(text_source, "BLOCK_BYTES", 1000)
     run("place", "m.outsample", new, "-o", f"out{ending}")
     if ending == ".npy":
         assert (np.load("out.npy") == answer(X)).all()
@@ -103,7 +103,7 @@ def test_columns_are_matched_by_name_in_any_order(folder):
     mixed = {name: columns[name] for name in ("c", "kind", "b", "a")} | {"extra": columns["a"]}
     write_csv(folder / "mixed.csv", mixed)
     result = run("place", "m.outsample", "mixed.csv", "-o", "out.csv")
-    assert "left out of the answer, neither features nor named by --id: 'extra'" in result.stderr
+    assert "not in the result, because neither features nor named by --id: 'extra'" in result.stderr
     assert (numbers("out.csv") == answer(points(60, seed=1))).all()
     run("place", "m.outsample", "mixed.csv", "-o", "out.csv", "--id", "extra")
     assert open_table("out.csv").names == ["kind", "extra", *PLACED[2:]]
@@ -123,7 +123,7 @@ def test_without_headings_columns_go_by_their_order(folder):
     assert (numbers("out.csv") == answer(X)).all()
     np.savetxt("wide.txt", np.column_stack([np.arange(60), X]), fmt="%.17g")
     result = run("place", "m.outsample", "wide.txt", "-o", "no.csv", code=3)
-    assert "has 4 columns for the model's 3 features; choose them with --columns" in result.stderr
+    assert "has 4 columns for the model's 3 features; choose the features with" in result.stderr
     run("place", "m.outsample", "wide.txt", "--id", 1, "-o", "out.csv")
     assert (numbers("out.csv") == answer(X)).all()
 
@@ -138,7 +138,7 @@ def test_a_pipe_in_and_out(folder):
 
 @pytest.mark.parametrize("jobs", [2, -1])
 def test_threads_keep_the_order(folder, monkeypatch, jobs):
-    monkeypatch.setattr(text_source, "BLOCK", 300)
+    monkeypatch.setattr(text_source, "BLOCK_BYTES", 300)
     run("place", "m.outsample", "new.csv", "-o", "out.csv", "--jobs", jobs)
     assert (numbers("out.csv") == answer(points(60, seed=1))).all()
 
@@ -175,8 +175,8 @@ def test_ids_with_gaps_and_times_and_small_row_groups(folder, monkeypatch):
 
     from outsample.files import output
 
-    monkeypatch.setattr(source_module, "ROWS", 16)
-    monkeypatch.setattr(output, "GROUP", 20)
+    monkeypatch.setattr(source_module, "CHUNK_ROWS", 16)
+    monkeypatch.setattr(output, "ROW_GROUP_ROWS", 20)
     columns = named(points(60, seed=1), "q") | {
         "number": [None if at == 50 else at for at in range(60)],
         "day": [date(2020, 1, 1)] * 60,
@@ -218,11 +218,11 @@ def test_bad_rows_stop_or_are_left_empty(folder, ending):
     columns["b"][7] = "broken"
     write_csv(folder / "bad.csv", columns)
     result = run("place", "m.outsample", "bad.csv", "-o", "no.csv", code=3)
-    assert result.stderr == "Error: bad.csv: line 9, column 3: 'broken' is no number\n"
+    assert result.stderr == "Error: bad.csv: line 9, column 3: 'broken' is not a number\n"
     columns["b"][7] = "nan"
     write_csv(folder / "nan.csv", columns)
     result = run("place", "m.outsample", "nan.csv", "-o", "no.csv", code=3)
-    assert "row 8, column 'b' has no number" in result.stderr
+    assert "row 8, column 'b' is missing or infinite" in result.stderr
     assert not list(folder.glob("no.csv*"))
     for bad in ("bad.csv", "nan.csv"):
         run("place", "m.outsample", bad, "-o", f"out{ending}", "--bad-rows", "empty")
@@ -242,7 +242,7 @@ class TestInterrupted:
     def test_resuming_gives_the_same_bytes(self, folder, monkeypatch, ending):
         if ending in (".parquet", ".arrow"):
             pytest.importorskip("pyarrow")
-        monkeypatch.setattr(text_source, "BLOCK", 500)
+        monkeypatch.setattr(text_source, "BLOCK_BYTES", 500)
         run("place", "m.outsample", "new.csv", "-o", f"whole{ending}")
         out = f"out{ending}"
         self.interrupted(monkeypatch, out, after=3)
@@ -250,9 +250,9 @@ class TestInterrupted:
         with open(f"{out}.partial", "ab") as file:  # a kill may leave more than the journal knows
             file.write(b"half a row")
         result = run("place", "m.outsample", "new.csv", "-o", out, code=2)
-        assert "go on with --resume, or begin again with --restart" in result.stderr
+        assert "continue with --resume, or start again with --restart" in result.stderr
         result = run("place", "m.outsample", "new.csv", "-o", out, "--resume")
-        assert "going on after" in result.stderr
+        assert "continuing after" in result.stderr
         whole = (folder / f"whole{ending}").read_bytes()
         assert (folder / out).read_bytes() == whole or ending == ".npz"
         assert not list(folder.glob("*.partial*"))
@@ -281,10 +281,10 @@ class TestInterrupted:
         with monkeypatch.context() as patch:
             patch.setattr(place_command, "row_progress", Progress)
             result = run("place", "m.outsample", "new.csv", "-o", out, code=130)
-        assert "the same command with --resume goes on" in result.stderr
+        assert "to continue, add --resume to the command" in result.stderr
 
     def test_another_task_is_not_gone_on_with(self, folder, monkeypatch):
-        monkeypatch.setattr(text_source, "BLOCK", 500)
+        monkeypatch.setattr(text_source, "BLOCK_BYTES", 500)
         self.interrupted(monkeypatch, "out.csv", after=2)
         words = "-o out.csv --resume --explain".split()
         result = run("place", "m.outsample", "new.csv", *words, code=2)
@@ -296,11 +296,11 @@ class TestInterrupted:
         assert (numbers("out.csv") == answer(points(60, seed=1))).all()
 
     def test_a_bad_row_keeps_the_rows_before(self, folder, monkeypatch):
-        monkeypatch.setattr(text_source, "BLOCK", 500)
+        monkeypatch.setattr(text_source, "BLOCK_BYTES", 500)
         with open(folder / "bad.csv", "w") as file:
             file.write((folder / "new.csv").read_text() + "last,1,x,2,left\n")
         result = run("place", "m.outsample", "bad.csv", "-o", "out.csv", code=3)
-        assert "go on with --resume --bad-rows empty" in result.stderr
+        assert "continue with --resume --bad-rows empty" in result.stderr
         run("place", "m.outsample", "bad.csv", "-o", "out.csv", "--resume", "--bad-rows", "empty")
         assert (folder / "out.csv").read_text().splitlines()[-1] == "last,left,,,,,,,"
 
@@ -330,7 +330,7 @@ class TestInterrupted:
         command = [
             sys.executable, "-c",
             "import sys; from outsample.cli import main; from outsample.files import text_source;"
-            " text_source.BLOCK = 10000; main(sys.argv[1:])",
+            " text_source.BLOCK_BYTES = 10000; main(sys.argv[1:])",
             "place", "m.outsample", "many.csv", "-o", "out.csv", "--resume",
         ]  # fmt: skip
         for sent, code in ((signal.SIGKILL, -9), (signal.SIGINT, 130)):
@@ -344,7 +344,7 @@ class TestInterrupted:
             assert "Traceback" not in told and not (folder / "out.csv").exists()
         assert journal(folder) < 10_000
         done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 0 and "going on after" in done.stderr
+        assert done.returncode == 0 and "continuing after" in done.stderr
         run("place", "m.outsample", "many.csv", "-o", "whole.csv")
         assert (folder / "out.csv").read_bytes() == (folder / "whole.csv").read_bytes()
 
@@ -373,9 +373,9 @@ class TestFollow:
         lines = "a,b,c\n\n1,2,x\n1,2\n0.1,0.2,0.3\n1,2,inf"
         told = run("place", "m.outsample", "-", "--follow", input=lines)
         assert told.stderr.splitlines() == [
-            "Error: line 3 column 'c': 'x' is no finite number",
+            "Error: line 3 column 'c': 'x' is not a finite number",
             "Error: line 4 has 2 columns, but others have 3",
-            "Error: line 6 column 'c': 'inf' is no finite number",
+            "Error: line 6 column 'c': 'inf' is not a finite number",
         ]
         rows = told.stdout.splitlines()[1:]
         assert [row.count(",") for row in rows] == [6] * 4
@@ -383,7 +383,7 @@ class TestFollow:
         stopped = run("place", "m.outsample", "-", "--follow", "--bad-rows", "stop", code=3,
                       input="a,b,c\n1,2,3\n1,2,x\n1,2,4\n")  # fmt: skip
         assert len(stopped.stdout.splitlines()) == 2
-        assert stopped.stderr == "Error: line 3 column 'c': 'x' is no finite number\n"
+        assert stopped.stderr == "Error: line 3 column 'c': 'x' is not a finite number\n"
 
     @pytest.mark.parametrize(
         "cell", ["1" + "0" * 140_000, "a" * 140_000, "4\r5"], ids=["digits", "letters", "return"]
@@ -400,7 +400,7 @@ class TestFollow:
         from outsample.cli import following
 
         monkeypatch.setattr(following, "MAX_ROW_BYTES", 2**20)
-        monkeypatch.setattr(following, "AT_ONCE", 10_000)
+        monkeypatch.setattr(following, "READ_BYTES", 10_000)
         lines = "a,b,c\n0.1,0.2,0.3\n" + "1" * 2**21 + "\n0.1,0.2,0.3\n"
         told = run("place", "m.outsample", "-", "--follow", input=lines)
         first, bad, last = told.stdout.splitlines()[1:]
@@ -438,7 +438,7 @@ class TestFollow:
         (["m.outsample", "new.csv", "-o", "none/out.csv"], 1, "cannot write to"),
         (["m.outsample", "new.csv", "--follow"], 2, "--follow reads -"),
         (["m.outsample", "-", "--resume"], 2, "--resume needs files"),
-        (["m.outsample", "new.csv", "-o", "o.csv", "--resume", "--restart"], 2, "exclude"),
+        (["m.outsample", "new.csv", "-o", "o.csv", "--resume", "--restart"], 2, "give either"),
         (["m.outsample", "new.csv", "--json"], 2, "-o"),
         (["m.outsample", "new.csv", "--id", "who"], 3, "no column 'who'; it has 'name', 'a'"),
         (["m.outsample", "new.csv", "--columns", "a,b"], 3, "has 2 columns for the model's 3"),

@@ -24,6 +24,7 @@ from outsample import (
 )
 from outsample.engines import batch_placer
 from outsample.engines.sharded import ShardedPlacer
+from outsample.opened_model import OpenedModel
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -128,10 +129,8 @@ def test_the_model_is_not_sent_and_opened_once(path, monkeypatch):
     assert len(sent) < 1000
     opened = []
     monkeypatch.setattr(batch_placer, "_OPEN", {})
-    real = batch_placer.answers_of
-    monkeypatch.setattr(
-        batch_placer, "answers_of", lambda *a, **k: opened.append(a) or real(*a, **k)
-    )
+    real = OpenedModel.open
+    monkeypatch.setattr(OpenedModel, "open", lambda path: opened.append(path) or real(path))
     for _ in range(3):
         are_known(pickle.loads(sent)(FRAME))
     assert len(opened) == 1
@@ -161,7 +160,7 @@ def test_a_replaced_file_is_refused_and_the_same_again_is_not(path):
 
 def test_what_is_wrong_is_named(path, tmp_path):
     placer = BatchPlacer(path)
-    with pytest.raises(ValueError, match=r"Partition 3: no column 'c'; there are 'a', 'id', 'b'"):
+    with pytest.raises(ValueError, match=r"Partition 3: lacks 1 of the model's 3 features: 'c'"):
         placer(FRAME.drop(columns="c"), partition_info={"number": 3})
     with pytest.raises(ValueError, match="Batch 1: row 2, column 'b' is missing or infinite"):
         list(place_batches(path, [FRAME, FRAME.assign(b=[0, 1, np.nan] + [0] * 47)]))
@@ -169,11 +168,11 @@ def test_what_is_wrong_is_named(path, tmp_path):
         placer(pa.table({"a": [1.0], "b": [1], "c": pa.array([None], pa.int64())}))
     for batch in KINDS.values():
         words = batch(FRAME.assign(a="1.5"))
-        with pytest.raises(ValueError, match=r"column 'a' holds .*, not numbers"):
+        with pytest.raises(ValueError, match=r"column 'a' contains .*, not numbers"):
             placer(words)
     with pytest.raises(ValueError, match="'u' cannot be carried"):
         BatchPlacer(path, keep=["u"])
-    with pytest.raises(ValueError, match="2 columns for the model's 3 features; list the features"):
+    with pytest.raises(ValueError, match="Batch 0: has 2 columns for the model's 3 features; list"):
         list(place_batches(PCAExtension(**FIXED).fit(X, Y), [FRAME[["a", "b"]]]))
     with pytest.raises(TypeError, match="a batch is a list, but must be"):
         placer([1, 2])

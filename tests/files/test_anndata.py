@@ -163,12 +163,12 @@ def test_the_matrix_itself_with_genes_by_name(reference, query, tmp_path):
         for cells in (shuffled, wider, backed, dense):
             same(wanted, map_query(cells, model=model, **asked))
     with pytest.raises(
-        ValueError, match=r"query.X lacks 6 of the reference's 64 columns: g0, g1, "
+        ValueError, match=r"query.X: lacks 6 of the model's 64 features: 'g0', 'g1', "
     ):
         map_query(query[:, 6:].copy(), **asked)
     query.X.data[query.X.indptr[5]] = np.inf
     with pytest.raises(
-        ValueError, match=r"query.X contains NaN or infinity in cell 'cell5', row 5;"
+        ValueError, match=r"query.X: row 5 \('cell5'\), column 'g\d+' is missing or infinite"
     ):
         map_query(query, model=model, **asked)
 
@@ -227,7 +227,7 @@ def test_a_view_becomes_a_query_of_its_own(reference, model, query):
         (
             {"use_rep": "X_scvi"},
             KeyError,
-            r"query.obsm has no 'X_scvi'; it holds 'X_pca'",
+            r"query.obsm has no 'X_scvi'; it contains 'X_pca'",
         ),
         ({"basis": "X_tsne"}, KeyError, r"reference.obsm has no 'X_tsne'"),
         ({"obs": "cell_type"}, KeyError, r"contains 'cell_type', but reference.obs has 'digit', "),
@@ -252,16 +252,18 @@ def test_bad_queries_are_told(reference, model, query):
     short = query.copy()
     short.obsm["X_pca"] = short.obsm["X_pca"][:, :4]
     with pytest.raises(
-        ValueError, match=r"query.obsm\['X_pca'\] has 4 columns, but the reference has 10"
+        ValueError, match=r"query.obsm\['X_pca'\]: has 4 columns for the model's 10 features; the"
     ):
         map_query(short, model=model)
     query.obsm["X_pca"][[7, 9], 3] = np.nan
-    with pytest.raises(ValueError, match=r"in cell 'cell7', row 7 \(2 such cells\)"):
+    with pytest.raises(
+        ValueError, match=r"row 7 \('cell7'\), column 'column_4' is missing .* \(at least 2 such"
+    ):
         map_query(query, model=model)
     with pytest.raises(ValueError, match="obs needs the reference, or a model file"):
         map_query(query, model=model, obs="digit")
     del query.obsm["X_pca"]
-    with pytest.raises(KeyError, match=r"query.obsm has no 'X_pca'; it holds nothing"):
+    with pytest.raises(KeyError, match=r"query.obsm has no 'X_pca'; it contains nothing"):
         map_query(query, model=model)
     with pytest.raises(ValueError, match=r"query.obsm\['X_pca'\] has no cells"):
         map_query(ad.AnnData(obsm={"X_pca": np.empty((0, 10))}), model=model)
@@ -279,7 +281,7 @@ def test_bad_references_are_told(reference, model, query):
         map_query(query, reference[1:], obs="digit", model=model)
     twice = reference.copy()
     twice.var_names = ["g"] * 64
-    with pytest.raises(ValueError, match=r"reference.var_names has 'g' more than once"):
+    with pytest.raises(ValueError, match=r"reference.var_names contains 'g' more than once"):
         fit_reference(twice, use_rep="X")
     with pytest.raises(ValueError, match=r"reference.X is empty"):
         fit_reference(ad.AnnData(obsm=dict(reference.obsm)), use_rep="X")

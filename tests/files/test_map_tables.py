@@ -166,7 +166,7 @@ def test_a_parquet_file_is_whole_or_not_there(detector, tmp_path, monkeypatch):
     [
         ({"columns": {"a": [1, 2]}}, r"columns\['a'\] has shape \(2,\), not \(60,\)"),
         ({"new_columns": {"a": [1]}}, r"new_columns\['a'\] has shape \(1,\), not \(5,\)"),
-        ({"columns": {"map_1": np.zeros(60)}}, "names 'map_1'"),
+        ({"columns": {"map_1": np.zeros(60)}}, "contains 'map_1'"),
         ({"n_neighbors": 61}, "from 1 to 60"),
     ],
 )

@@ -48,7 +48,7 @@ def test_missing_values_of_r_are_told_or_kept(tmp_path, word, column):
     if column is None:  # numbers to a reader; the estimators refuse them, and say where
         assert not np.isfinite(read_table(path)[1, 0])
     else:
-        with pytest.raises(ValueError, match=f"line 3, column {column}: '{word}' is no number"):
+        with pytest.raises(ValueError, match=f"line 3, column {column}: '{word}' is not a number"):
             read_table(path)
 
 

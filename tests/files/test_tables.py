@@ -34,7 +34,7 @@ def test_npz_by_name_or_the_only_one(tmp_path):
     np.savez(tmp_path / "one.npz", points=TABLE)
     assert read_table(tmp_path / "two.npz", "Y").shape == (3, 1)
     assert (read_table(tmp_path / "one.npz", "Y") == TABLE).all()
-    with pytest.raises(ValueError, match="no array called Z; it holds X, Y"):
+    with pytest.raises(ValueError, match="no array called Z; it contains X, Y"):
         read_table(tmp_path / "two.npz", "Z")
     np.save(tmp_path / "a.npy", TABLE)
     (tmp_path / "a.npy").rename(tmp_path / "named.npz")
@@ -69,17 +69,17 @@ def test_one_column_of_text_keeps_its_first_number(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a,b\n1,2\n3,four\n", "line 3, column 2: 'four' is no number"),
+        ("a,b\n1,2\n3,four\n", "line 3, column 2: 'four' is not a number"),
         ("1,2\n3,\n", "line 2, column 2: a cell is empty"),
         ("1,,3\n4,5,6\n", "line 1, column 2: a cell is empty"),
         (",2,3\n4,5,6\n", "line 1, column 1: a cell is empty"),
-        ("NA,2\n3,4\n", "line 1, column 1: 'NA' is no number"),
-        ("NA;NA\n3;4\n", "line 1, column 1: 'NA' is no number"),
+        ("NA,2\n3,4\n", "line 1, column 1: 'NA' is not a number"),
+        ("NA;NA\n3;4\n", "line 1, column 1: 'NA' is not a number"),
         (",\n3,4\n", "line 1, column 1: a cell is empty"),
-        ("x,2020\n3,4\n", "line 1, column 1: 'x' is no number"),
-        ("\n1 two\n3 4\n", "line 2, column 2: 'two' is no number"),
+        ("x,2020\n3,4\n", "line 1, column 1: 'x' is not a number"),
+        ("\n1 two\n3 4\n", "line 2, column 2: 'two' is not a number"),
         ("1,2\n3,4,5\n", "line 2 has 3 columns, but others have 2"),
-        (",x\nfirst,1\nsecond,no\n", "line 3, column 2: 'no' is no number"),
+        (",x\nfirst,1\nsecond,no\n", "line 3, column 2: 'no' is not a number"),
         ("", "not rows and columns"),
         ("a,b\n", "not rows and columns"),
     ],
@@ -93,7 +93,7 @@ def test_other_encodings_are_refused(tmp_path):
     (tmp_path / "a.csv").write_bytes(b"\xff\xfe\x00,1\n")
     (tmp_path / "b.csv").write_bytes(b"1,2\n3,\xe9\n")
     for name in ("a.csv", "b.csv"):
-        with pytest.raises(ValueError, match=r"UTF-8|is no number"):
+        with pytest.raises(ValueError, match=r"UTF-8|is not a number"):
             read_table(tmp_path / name)
 
 
@@ -155,7 +155,7 @@ class TestArrow:
 
     def test_text_in_a_column(self, tmp_path):
         path = frame_file(tmp_path / "a.parquet", {"x": [1], "name": ["a"]})
-        with pytest.raises(ValueError, match="column 'name' holds string, not numbers"):
+        with pytest.raises(ValueError, match="column 'name' contains string, not numbers"):
             read_table(path)
 
     @pytest.mark.parametrize("ending", [".parquet", ".arrow"])

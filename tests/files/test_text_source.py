@@ -26,7 +26,7 @@ def parser(request, monkeypatch):
         monkeypatch.setattr(text_source, "find_spec", lambda name: None)
     else:
         pytest.importorskip("pyarrow")
-        monkeypatch.setattr(text_source, "SMALL", 0)
+        monkeypatch.setattr(text_source, "MIN_ARROW_BYTES", 0)
 
 
 def read(source, features=(1, 2, 3), carried=(0,), **options):
@@ -37,7 +37,7 @@ def read(source, features=(1, 2, 3), carried=(0,), **options):
 
 @pytest.mark.parametrize("block", [64, 1000, 2**20])
 def test_numbers_come_back_to_the_last_bit(tmp_path, monkeypatch, parser, block):
-    monkeypatch.setattr(text_source, "BLOCK", block)
+    monkeypatch.setattr(text_source, "BLOCK_BYTES", block)
     path = tmp_path / "a.csv"
     path.write_text(lines())
     numbers, texts, parts = read(open_table(path))
@@ -48,7 +48,7 @@ def test_numbers_come_back_to_the_last_bit(tmp_path, monkeypatch, parser, block)
 
 
 def test_reading_goes_on_from_any_chunk(tmp_path, monkeypatch, parser):
-    monkeypatch.setattr(text_source, "BLOCK", 500)
+    monkeypatch.setattr(text_source, "BLOCK_BYTES", 500)
     (tmp_path / "a.csv").write_text(lines())
     with gzip.open(tmp_path / "a.csv.gz", "wt") as file:
         file.write(lines())
@@ -60,7 +60,7 @@ def test_reading_goes_on_from_any_chunk(tmp_path, monkeypatch, parser):
 
 
 def test_a_pipe_is_read_once_and_needs_no_file(monkeypatch, parser):
-    monkeypatch.setattr(text_source, "BLOCK", 500)
+    monkeypatch.setattr(text_source, "BLOCK_BYTES", 500)
     source = TextSource("pipe", stream=io.BytesIO(lines(delimiter=";").encode()))
     assert source.names == ["id", "a", "b", "c"] and source.size is None
     assert (read(source)[0] == VALUES).all()
@@ -70,7 +70,7 @@ def test_line_ends_and_marks_inside_quotation_marks(tmp_path, monkeypatch, parse
     text = 'id,x\n"one\ntwo",1\n"say ""so""",2\n\n"",3'
     (tmp_path / "a.csv").write_text("\ufeff\n" + text, encoding="utf-8")
     for block in (4, 2**20):
-        monkeypatch.setattr(text_source, "BLOCK", block)
+        monkeypatch.setattr(text_source, "BLOCK_BYTES", block)
         numbers, texts, _ = read(open_table(tmp_path / "a.csv"), [1])
         assert numbers.ravel().tolist() == [1, 2, 3]
         assert texts == ["one\ntwo", 'say "so"', ""]
@@ -86,15 +86,15 @@ def test_cells_mean_the_same_to_both_parsers(tmp_path, parser, cell):
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ("x,1,2,no", "line 3, column 4: 'no' is no number"),
+        ("x,1,2,no", "line 3, column 4: 'no' is not a number"),
         ("x,1,2,", "line 3, column 4: a cell is empty"),
         ("x,1,2", "line 3 has 3 columns, but others have 4"),
         ("x,1,2,3,4", "line 3 has 5 columns, but others have 4"),
-        ("x,1,2,0x10", "'0x10' is no number"),
-        ("x,1,2,2024_01", "'2024_01' is no number"),
-        ("x,1,2,1_0.5", "'1_0.5' is no number"),
-        ("x,1,2,\uff11\uff12", "'\uff11\uff12' is no number"),
-        ("x,1,2,\u0661", "'\u0661' is no number"),
+        ("x,1,2,0x10", "'0x10' is not a number"),
+        ("x,1,2,2024_01", "'2024_01' is not a number"),
+        ("x,1,2,1_0.5", "'1_0.5' is not a number"),
+        ("x,1,2,\uff11\uff12", "'\uff11\uff12' is not a number"),
+        ("x,1,2,\u0661", "'\u0661' is not a number"),
     ],
 )
 def test_faults_are_told_in_place_or_left_empty(tmp_path, parser, row, words):
@@ -120,7 +120,7 @@ def test_files_that_are_no_text(tmp_path, parser):
 
 
 def test_a_quotation_mark_without_partner_ends_in_words(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_source, "BLOCK", 100)
+    monkeypatch.setattr(text_source, "BLOCK_BYTES", 100)
     monkeypatch.setattr(text_source, "MAX_ROW_BYTES", 1000)
     (tmp_path / "a.csv").write_text('id,x\n5" pipe,1\n' + "a,1\n" * 1000)
     with pytest.raises(CellError, match=r"row from line 2 on has no end.*quotation mark"):
@@ -191,7 +191,7 @@ def test_a_long_cell_is_a_cell(tmp_path, parser, broken):
 
 
 def test_a_line_without_end_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_source, "BLOCK", 100)
+    monkeypatch.setattr(text_source, "BLOCK_BYTES", 100)
     monkeypatch.setattr(text_source, "MAX_ROW_BYTES", 1000)
     (tmp_path / "first.csv").write_text("\n" + "1," * 2000)
     (tmp_path / "second.csv").write_text("a,b\n" + "1," * 2000)

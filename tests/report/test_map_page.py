@@ -492,7 +492,7 @@ def test_bad_models_and_names(groups, tmp_path):
         write_map_page(tmp_path / "m.html", NoveltyDetector().fit(groups[0]))
     with pytest.raises(TypeError, match="must be a fitted NoveltyDetector with a map"):
         write_map_page(tmp_path / "m.html", PCAExtension())
-    with pytest.raises(ValueError, match="map has 2 columns"):
+    with pytest.raises(ValueError, match="1 names for the 2 coordinates"):
         write_map_page(tmp_path / "m.html", groups[2], map_names=["one"])
     with pytest.raises(ValueError, match=r"columns\['kind'\] has shape"):
         write_map_page(tmp_path / "m.html", groups[2], columns={"kind": groups[1][:5]})

@@ -1,4 +1,4 @@
-"""The command line. Heavy imports live inside the commands, so that help is instant."""
+"""The command line. Heavy imports are inside the commands, so that help is instant."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["main"]
 )
 @click.version_option(__version__, prog_name="outsample", message="%(prog)s %(version)s")
 def main() -> None:
-    """Place new points on an existing map, and say how far to trust it.
+    """Place new points on an existing map, and report how far to trust the result.
 
     \b
     outsample fit points.csv map.csv -o model.outsample

@@ -1,4 +1,4 @@
-"""`outsample compare`: which extension is best on a map."""
+"""`outsample compare`: hold-out errors of several extensions on a map."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def compare(
     splits: int,
     seed: int,
     as_json: bool,
-    **given: Any,
+    **settings: Any,
 ) -> None:
-    """Hide a fifth of a map's images, place them again, and show how far off each method is.
+    """Hold out a fifth of the points, place them, and show the error of each method.
 
-    POINTS and MAP are files with one row a point, as for `outsample fit`. MAP may be left out where
-    POINTS has it too.
+    POINTS and MAP have one row per point, as for `outsample fit`. MAP may be omitted if POINTS
+    contains it.
     """
-    from outsample.cli.training_data import Choice, read_training
+    from outsample.cli.training_data import TableOptions, read_training
     from outsample.comparison.compare import compare as measure_all
     from outsample.report.comparison_page import (
         FILES,
@@ -56,7 +56,7 @@ def compare(
 
     with plain_errors():
         with reading():
-            data = read_training(points, map_, Choice(**given))
+            data = read_training(points, map_, TableOptions(**settings))
         X, Y = data.X, data.Y
         assert Y is not None
         if out is not None:
@@ -72,7 +72,7 @@ def compare(
             )  # fmt: skip
             progress(1.0, "done")
         compared = Compared(len(X), X.shape[1], Y.shape[1], splits, seed)
-        written: list[Path] = []  # before anything is shown: a closed pipe must not cost them
+        written: list[Path] = []  # before anything is printed, in case the pipe is closed
         if out is not None:
             written = write_comparison(out, rows, compared)
         if as_json:

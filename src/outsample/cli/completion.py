@@ -1,4 +1,4 @@
-"""`outsample completion`: what a shell needs to complete commands and options."""
+"""`outsample completion`: a script for completion in a shell."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def completion(context: click.Context, shell: str) -> None:
     """Print a script that lets a SHELL (bash, zsh or fish) complete commands, options and files."""
     from click.shell_completion import get_completion_class
 
-    made = get_completion_class(shell)
-    assert made is not None
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None
     root = context.find_root().command
-    click.echo(made(root, {}, "outsample", "_OUTSAMPLE_COMPLETE").source())
+    click.echo(completion_class(root, {}, "outsample", "_OUTSAMPLE_COMPLETE").source())

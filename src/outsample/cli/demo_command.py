@@ -1,4 +1,4 @@
-"""`outsample demo`: an experiment on digits, and a page that shows it."""
+"""`outsample demo`: an experiment on digits, and a page with its results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from outsample.cli.showing import show
 @quick("Fewer digits: a few seconds.")
 @click.option(
     "--data-only", is_flag=True,
-    help="Only write points.csv, map.csv and new.csv of digits, to try the commands with.",
+    help="Only write points.csv, map.csv and new.csv of digits, to try the commands.",
 )  # fmt: skip
 def demo(out: str, quick: bool, data_only: bool) -> None:
     """Hide digits from a t-SNE map, place them again, and write a page with the errors.

@@ -1,4 +1,4 @@
-"""Maps that `outsample fit --embed` makes."""
+"""Maps that `outsample fit --embed` computes."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ def _tsne(X: np.ndarray, n_components: int, seed: int) -> Any:
     from sklearn.manifold import TSNE
 
     perplexity = min(30.0, (len(X) - 1) / 3)
-    # Trees are for maps of two or three coordinates, and slow in more.
+    # The tree method supports two or three coordinates.
     method = "barnes_hut" if n_components <= 3 else "exact"
     init = "pca" if n_components <= min(X.shape) else "random"
-    made = TSNE(n_components, perplexity=perplexity, init=init, method=method, random_state=seed)
-    return made.fit_transform(X)
+    model = TSNE(n_components, perplexity=perplexity, init=init, method=method, random_state=seed)
+    return model.fit_transform(X)
 
 
 def _umap(X: np.ndarray, n_components: int, seed: int) -> Any:
     try:
         from umap import UMAP
     except ImportError:
-        words = '--embed umap needs umap-learn: pip install "outsample[umap]"'
-        raise Failure(words, BAD_USE) from None
+        message = '--embed umap needs umap-learn: pip install "outsample[umap]"'
+        raise Failure(message, BAD_USE) from None
     neighbors = min(15, len(X) - 1)
-    made = UMAP(n_components=n_components, n_neighbors=neighbors, random_state=seed, n_jobs=1)
-    return made.fit_transform(X)
+    model = UMAP(n_components=n_components, n_neighbors=neighbors, random_state=seed, n_jobs=1)
+    return model.fit_transform(X)
 
 
 def _diffusion(X: np.ndarray, n_components: int, seed: int) -> Any:

@@ -1,8 +1,9 @@
-"""What goes wrong, told in one sentence, and the exit codes that say what kind of thing it was."""
+"""The group of commands, exit codes, and errors as one sentence."""
 
 from __future__ import annotations
 
 import gc
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,17 +17,17 @@ from outsample.files.atomic import protected_inputs
 FAILED, BAD_USE, BAD_DATA, BAD_MODEL, INTERRUPTED = 1, 2, 3, 4, 130
 EXIT_CODES = """\b
 Exit codes:
-  0    all went well
-  1    it failed: a full disk, say
-  2    bad use: options, arguments, or a file that is not there
-  3    bad data: a file that is no table, or not the right one
+  0    success
+  1    failure, such as a full disk
+  2    bad use: options, arguments, or a missing file
+  3    bad data: a file that is not a table, or does not fit the model
   4    bad model file: damaged, or of a newer version
   130  stopped by Ctrl-C
 """
 
 
-# Kinds of ValueError that are no bad data, by name: nothing is imported to tell them.
-OTHER_CODES = {
+# ValueErrors that are not bad data, by name, so that no module is imported for them.
+EXIT_CODE_BY_ERROR = {
     "ModelFileError": BAD_MODEL,
     "OutputError": BAD_USE,
     "UnknownNameError": BAD_USE,
@@ -42,13 +43,13 @@ class Failure(click.ClickException):
 
 
 class Commands(click.Group):
-    """Commands in the order they are used in, that can be stopped without a traceback."""
+    """Commands in the order in which they are used; Ctrl-C ends them without a traceback."""
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        """Run as a program of its own.
+        """Run as a program.
 
-        Importing makes a million objects, none of them rubbish: looking through them again and
-        again, and once more at the end, would take a quarter of the time of a short command.
+        Imports create a million objects, none of them garbage. Not collecting them saves a quarter
+        of the time of a short command.
         """
         gc.set_threshold(200_000)
         try:
@@ -61,15 +62,15 @@ class Commands(click.Group):
         return [*self.commands, *LAB_COMMANDS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command of this package, or one that the lab contributes."""
+        """Return a command of this package or of the lab."""
         if cmd_name in LAB_COMMANDS:
             return lab_command(cmd_name)
         return super().get_command(ctx, cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; Ctrl-C ends it by one word and its own exit code."""
-        formed = warnings.formatwarning
-        warnings.formatwarning = _one_line
+        """Run a command; warnings are one line, and Ctrl-C is one word with its exit code."""
+        previous_format = warnings.formatwarning
+        warnings.formatwarning = lambda message, *_, **__: f"Note: {message}\n"
         try:
             with protected_inputs():
                 return super().invoke(ctx)
@@ -77,27 +78,23 @@ class Commands(click.Group):
             click.echo("Interrupted.", err=True)
             raise click.exceptions.Exit(INTERRUPTED) from None
         finally:
-            warnings.formatwarning = formed
-
-
-def _one_line(message: Warning | str, *place: Any, **more: Any) -> str:
-    """Warnings of the library as notes to a user, who has not written the line they are about."""
-    return f"Note: {message}\n"
+            warnings.formatwarning = previous_format
 
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Say in one line what is wrong with the input, or with the file to write to."""
+    """Turn errors of the input and of the file to write into one sentence and an exit code."""
     try:
         yield
     except ValueError as error:
-        raise Failure(str(error), OTHER_CODES.get(type(error).__name__, BAD_DATA)) from error
-    except BrokenPipeError:  # whoever read has seen enough: click ends without a word
+        code = EXIT_CODE_BY_ERROR.get(type(error).__name__, BAD_DATA)
+        raise Failure(str(error), code) from error
+    except BrokenPipeError:  # the reader of the pipe has ended: click exits silently
         raise
     except MemoryError as error:
-        raise Failure("there is not enough memory for that") from error
+        raise Failure("there is not enough memory") from error
     except OSError as error:
-        # Files are written by functions that name them; printing does not.
+        # Functions that write files name them in their errors; printing does not.
         target = error.filename or "the standard output"
         reason = error.strerror or str(error)
         raise Failure(f"cannot write to {target}: {reason}") from error
@@ -105,10 +102,17 @@ def plain_errors() -> Iterator[None]:
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Tell a file that cannot be opened from one that cannot be written."""
+    """Report a file that cannot be opened as bad use, not as one that cannot be written."""
     try:
         yield
     except OSError as error:
         if error.filename is None:
             raise
         raise Failure(f"{error.filename}: {error.strerror}", BAD_USE) from error
+
+
+def existing_file(path: str) -> str:
+    """Return the path of a file that exists; a missing file is bad use."""
+    if not os.path.isfile(path):
+        raise Failure(f"{path}: no such file", BAD_USE)
+    return path

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-# Names of the lab's commands, and their short help where the lab is not installed.
+# Names of the lab's commands, and their short help if the lab is not installed.
 LAB_COMMANDS = {
     "reproduce": "Run the paper's experiments (package outsample-lab).",
     "bench": "Measure against other libraries (package outsample-lab).",
@@ -16,14 +16,14 @@ HOW_TO_GET_IT = "is in the package outsample-lab; install it from a checkout: pi
 
 
 def lab_object(group: str, name: str) -> Any | None:
-    """Return what the lab registers under a name, or None where it is not installed."""
+    """Return the object that the lab registers under a name, or None if it is not installed."""
     for entry in entry_points(group=f"outsample.{group}", name=name):
         return entry.load()
     return None
 
 
 def lab_command(name: str) -> click.Command:
-    """Return a command of the lab; where it is not installed, one that says how to get it."""
+    """Return a command of the lab; without the lab, one that prints how to get it."""
     command = lab_object("commands", name)
     return command if command is not None else _missing_command(name)
 

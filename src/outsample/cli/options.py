@@ -10,83 +10,71 @@ import click
 from outsample.files.atomic import protect_input
 
 STANDARD_INPUT = 0
-COLUMNS_HINT = "; choose them with --columns, and carry with --id"
+COLUMNS_HINT = "; choose the features with --columns, and columns to copy with --id"
 Decorator = Callable[..., Any]
 
 
 def out_folder(default: str, what: str) -> Decorator:
-    """Return the option for a folder that is written into."""
+    """Return the option for a folder to write to."""
     folder = click.Path(file_okay=False)
-    words = f"Folder of {what}; made if missing."
-    return click.option("--out", type=folder, default=default, show_default=True, help=words)
+    text = f"Folder of {what}; created if missing."
+    return click.option("--out", type=folder, default=default, show_default=True, help=text)
 
 
 def data_option(what: str, instead: str = "") -> Decorator:
     """Return the option for a folder with data of benchmarks."""
-    words = f"Folder with {what}; else OUTSAMPLE_DATA, else ../shared/data{instead}."
-    return click.option("--data", type=click.Path(exists=True, file_okay=False), help=words)
+    text = f"Folder with {what}; else OUTSAMPLE_DATA, else ../shared/data{instead}."
+    return click.option("--data", type=click.Path(exists=True, file_okay=False), help=text)
 
 
-def again(words: str) -> Decorator:
+def again(text: str) -> Decorator:
     """Return the option that draws again from the file of an earlier run."""
     file = InputFile(exists=True, dir_okay=False)
-    return click.option("--from", "results_file", type=file, help=f"{words} of an earlier run.")
+    return click.option("--from", "results_file", type=file, help=f"{text} of an earlier run.")
 
 
-def quick(words: str) -> Decorator:
-    """Return the option for less work."""
-    return click.option("--quick", is_flag=True, help=words)
+def quick(text: str) -> Decorator:
+    """Return the option for a shorter run."""
+    return click.option("--quick", is_flag=True, help=text)
 
 
-def as_json(words: str = "Print one JSON document, for machines.") -> Decorator:
-    """Return the option for machines."""
-    return click.option("--json", "as_json", is_flag=True, help=words)
+def as_json(text: str = "Print one JSON document, for programs.") -> Decorator:
+    """Return the option for output that programs read."""
+    return click.option("--json", "as_json", is_flag=True, help=text)
 
 
-def jobs(words: str) -> Decorator:
+def jobs(text: str) -> Decorator:
     """Return the option for threads."""
-    return click.option("--jobs", type=Jobs(), default=1, show_default=True, help=words)
+    return click.option("--jobs", type=Jobs(), default=1, show_default=True, help=text)
 
 
-def delimiter() -> Decorator:
-    """Return the option for what separates cells of text."""
-    words = "What separates cells of text: a character, or 'tab', 'space'; found out by default."
-    return click.option("--delimiter", type=Delimiter(), help=words)
-
-
-def columns(flag: str, words: str) -> Decorator:
+def columns(flag: str, text: str) -> Decorator:
     """Return an option that takes names separated by commas."""
-    return click.option(flag, type=Names(), metavar="A,B,...", help=words)
+    return click.option(flag, type=Names(), metavar="A,B,...", help=text)
 
 
-def ids(words: str) -> Decorator:
-    """Return the option for columns that are carried along."""
-    return click.option("--id", "ids", multiple=True, metavar="COLUMN", help=words)
-
-
-def use_rep() -> Decorator:
-    """Return the option for points in a file of AnnData."""
-    words = "Points of an .h5ad file; else X_pca, else X."
-    return click.option("--use-rep", metavar="KEY", help=words)
+def ids(text: str) -> Decorator:
+    """Return the option for columns that are copied and are not features."""
+    return click.option("--id", "ids", multiple=True, metavar="COLUMN", help=text)
 
 
 def table_options(command: Any) -> Any:
-    """Add the options that say where in the files points and map are."""
-    added = [
-        columns("--columns", "Features, by name; without headings columns are 1, 2, ..."),
-        columns("--map-columns", "Coordinates, by name: in MAP, or in POINTS if there is none."),
-        ids("Column that is no feature, but carried: ids, labels. May be repeated."),
-        delimiter(),
-        use_rep(),
-        click.option("--basis", metavar="KEY", help="Map of an .h5ad file, in obsm; else X_umap."),
+    """Add the options for where points and map are in their files."""
+    table_decorators = [
+        columns("--columns", "Features, by name; without a heading columns are 1, 2, ..."),
+        columns("--map-columns", "Coordinates, by name: in MAP, or in POINTS without MAP."),
+        ids("Column that is not a feature, but kept: ids, labels. May be repeated."),
+        DELIMITER,
+        USE_REP,
+        click.option("--basis", metavar="KEY", help="Map of an .h5ad file; default X_umap."),
     ]
-    for option in reversed(added):
+    for option in reversed(table_decorators):
         command = option(command)
     return command
 
 
 class InputFile(click.Path):
-    """A file that the command reads, and so may not write to; - is the standard input."""
+    """A file that the command reads, and must not write to; - is the standard input."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """Protect the file."""
@@ -105,31 +93,31 @@ class Names(click.ParamType):
             return value
         names = [name.strip() for name in str(value).split(",")]
         if not all(names) or len(set(names)) < len(names):
-            self.fail(f"{value!r} has an empty name, or one twice", param, ctx)
+            self.fail(f"{value!r} has an empty name or a repeated name", param, ctx)
         return names
 
 
 class Delimiter(click.ParamType):
-    """One character, or the name of one that is hard to type."""
+    """One character, or the name of a character that is hard to type."""
 
     name = "character"
-    spelled = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}  # noqa: RUF012
+    character_by_name = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}  # noqa: RUF012
 
     def convert(self, value: Any, param: Any, ctx: Any) -> str:
         """Look a name up."""
-        found = self.spelled.get(str(value), str(value))
-        if len(found) != 1 or found in "\"\r\n":
+        character = self.character_by_name.get(str(value), str(value))
+        if len(character) != 1 or character in "\"\r\n":
             self.fail(f"{value!r} is not one character that can separate cells", param, ctx)
-        return found
+        return character
 
 
 class Jobs(click.ParamType):
-    """A number of threads; -1 is one a core."""
+    """A number of threads; -1 is one per core."""
 
     name = "integer"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        """Refuse 0."""
+        """Reject 0."""
         number = click.INT.convert(value, param, ctx)
         if number == 0 or number < -1:
             self.fail(f"{value} is neither a number of threads nor -1 for all", param, ctx)
@@ -144,10 +132,19 @@ class OrAuto(click.ParamType):
         self.name = f"{kind.name.split()[0]}|auto"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Let "auto" through."""
+        """Convert all values but "auto"."""
         return value if value == "auto" else self.kind.convert(value, param, ctx)
 
 
+DELIMITER = click.option(
+    "--delimiter", type=Delimiter(),
+    help="Separator of cells of text: a character, or 'tab', 'space'; detected by default.",
+)  # fmt: skip
+USE_REP = click.option(
+    "--use-rep", metavar="KEY", help="Points of an .h5ad file; default X_pca, else X."
+)
+
+
 def example(*lines: str) -> str:
-    """Return the end of a command's help: an example, its lines kept as they are."""
+    """Return the end of a command's help: an example whose lines are not wrapped."""
     return "\b\n" + "\n".join(["Example:", *(f"  {line}" for line in lines)])

@@ -1,4 +1,4 @@
-"""`outsample replay`: rows as they happened, into a running service."""
+"""`outsample replay`: recorded rows sent to a running service at their pace."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from outsample.cli.showing import row_progress, show_json
 
 
 @click.command(
-    short_help="Feed rows into a running service.",
+    short_help="Send recorded rows to a running service.",
     epilog=options.example(
         "outsample replay --day 1998-07-22 --speed 600",
         "outsample replay sensors.csv --time taken_at --speed 60",
@@ -25,21 +25,21 @@ from outsample.cli.showing import row_progress, show_json
 @click.option("--time", "time_column", metavar="COLUMN", help="Column of FILE with the times.")
 @click.option(
     "--day", default="1998-07-22", show_default=True,
-    help="Day of network traffic to replay, where no FILE is given.",
+    help="Day of network traffic to replay without FILE.",
 )  # fmt: skip
 @click.option(
     "--speed", default=60.0, show_default=True, type=click.FloatRange(0),
-    help="How many times faster than it happened; 0 is as fast as it is answered.",
+    help="Factor on the recorded pace; 0 sends as fast as the service answers.",
 )  # fmt: skip
-@click.option("--no-learn", is_flag=True, help="Only place the rows; nothing is learned of them.")
+@click.option("--no-learn", is_flag=True, help="Only place the rows; do not learn them.")
 @options.data_option("darpa98/")
 @options.as_json("Print one JSON document about the run.")
-def replay(file: str | None, time_column: str | None, **given: Any) -> None:
-    """Send rows to a service as they happened: those of FILE, or a day of network traffic.
+def replay(file: str | None, time_column: str | None, **settings: Any) -> None:
+    """Send the rows of FILE, or a day of network traffic, to a service at their recorded pace.
 
-    The service has to be running (outsample serve). FILE has a column of times, as dates and times
-    or seconds, and the model's features by name. Where there are no recordings of traffic, a day
-    that was made up is replayed. The token of the service is taken from OUTSAMPLE_TOKEN.
+    The service must be running (outsample serve). FILE has a column of times, as dates and times
+    or seconds, and the model's features by name. Without recordings of traffic, a simulated day is
+    replayed. The token of the service is read from OUTSAMPLE_TOKEN.
     """
     with plain_errors():
         if (file is None) != (time_column is None):
@@ -48,23 +48,25 @@ def replay(file: str | None, time_column: str | None, **given: Any) -> None:
         from outsample.replay.recordings import table_recording
 
         try:
-            client = Client(given["url"], os.environ.get("OUTSAMPLE_TOKEN"))
+            client = Client(settings["url"], os.environ.get("OUTSAMPLE_TOKEN"))
             about = client.get("/model")
             with reading():
                 if file is not None and time_column is not None:
                     recording = table_recording(file, time_column, about)
                 else:
-                    recording = _traffic_recording(given["data"], given["day"])
-            path = "/place" if given["no_learn"] else "/learn"
-            with row_progress(len(recording.X), silent=given["as_json"]) as tell:
-                fed = feed(client, recording, given["speed"], path, lambda rows: tell(rows, rows))
+                    recording = _traffic_recording(settings["data"], settings["day"])
+            path = "/place" if settings["no_learn"] else "/learn"
+            with row_progress(len(recording.X), silent=settings["as_json"]) as show:
+                speed = settings["speed"]
+                fed = feed(client, recording, speed, path, lambda rows: show(rows, rows))
         except ServiceError as error:
             raise Failure(str(error)) from error
-        if given["as_json"]:
+        if settings["as_json"]:
             show_json(fed._asdict())
         else:
-            words = f"Sent {fed.n_rows:,} rows in {fed.seconds:.1f} s; {fed.n_strange} are strange."
-            click.echo(words)
+            click.echo(
+                f"Sent {fed.n_rows:,} rows in {fed.seconds:.1f} s; {fed.n_strange} are unusual."
+            )
 
 
 def _traffic_recording(folder: str | None, day: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from outsample.cli import options
-from outsample.cli.exit_codes import BAD_USE, Failure, plain_errors, reading
+from outsample.cli.exit_codes import BAD_USE, Failure, existing_file, plain_errors, reading
 
 
 @click.command(
@@ -23,7 +23,7 @@ from outsample.cli.exit_codes import BAD_USE, Failure, plain_errors, reading
 )  # fmt: skip
 @click.option(
     "--alpha", default=0.01, show_default=True, type=click.FloatRange(0, 0.5, min_open=True),
-    help="Rows with a p-value of at most this are reported as strange.",
+    help="Rows with at most this p-value are reported as unusual.",
 )  # fmt: skip
 @click.option(
     "--max-rows", default=100_000, show_default=True, type=click.IntRange(1),
@@ -71,7 +71,6 @@ def serve(model: str, host: str, port: int, no_learn: bool, **options: Any) -> N
     """
     with plain_errors():
         _check_installed()
-        from outsample.cli.models import check_there
         from outsample.service.access import READ_VARIABLE, TOKEN_VARIABLE, is_loopback, read_tokens
         from outsample.service.server import ListenError, run
         from outsample.service.settings import Settings
@@ -86,7 +85,7 @@ def serve(model: str, host: str, port: int, no_learn: bool, **options: Any) -> N
             raise Failure(f"{reason}: {advice}", BAD_USE)
         if options["workers"] > 1 and not no_learn:
             raise Failure("--workers needs --no-learn: only one process can learn", BAD_USE)
-        check_there(model)
+        existing_file(model)
         learned = options.pop("learned")
         settings = Settings(model=model, tokens=tokens, read_tokens=readers, **options)
         if not no_learn:

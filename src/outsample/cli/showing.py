@@ -1,4 +1,4 @@
-"""What commands show: tables, notes, JSON, and how far they have come."""
+"""Output of commands: tables, notes, JSON and progress."""
 
 from __future__ import annotations
 
@@ -29,50 +29,52 @@ def show(title: str, table: Table | None) -> None:
 
 
 def show_pairs(title: str, pairs: Mapping[str, str]) -> None:
-    """Print names and what they mean side by side; long values are folded."""
+    """Print names and values in two columns; long values are folded."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table as RichTable
 
-    laid = RichTable(
+    table = RichTable(
         title=escape(title), title_justify="left", box=None, show_header=False, pad_edge=False,
     )  # fmt: skip
-    laid.add_column(no_wrap=True)
-    laid.add_column(overflow="fold")
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
     for name, value in pairs.items():
-        laid.add_row(escape(name), escape(value))
+        table.add_row(escape(name), escape(value))
     console = Console()
-    console.print(laid)
+    console.print(table)
     console.print()
 
 
 def show_files(seconds: float, files: Sequence[Path]) -> None:
-    """Say how long it took and what was written."""
+    """Print the run time and the files that were written."""
     click.echo(f"{seconds:.0f} s")
     for path in files:
         click.echo(f"Wrote {path}")
 
 
-def show_json(told: dict[str, Any]) -> None:
-    """Print one JSON document, a line for each name."""
+def show_json(document: dict[str, Any]) -> None:
+    """Print a JSON document with one line per name."""
     pairs = (
-        f"  {json.dumps(name)}: {json.dumps(value, default=str)}" for name, value in told.items()
+        f"  {json.dumps(name)}: {json.dumps(value, default=str)}"
+        for name, value in document.items()
     )
     click.echo("{\n" + ",\n".join(pairs) + "\n}")
 
 
-def note(words: str) -> None:
-    """Say something that is neither a result nor a failure."""
-    click.echo(f"Note: {words}", err=True)
+def note(message: str) -> None:
+    """Print a note, which is neither a result nor an error, to the standard error."""
+    click.echo(f"Note: {message}", err=True)
 
 
 @contextmanager
 def row_progress(
     total: int | None, *, silent: bool = False
 ) -> Iterator[Callable[[int, int], None]]:
-    """Show rows, rate and time left on a terminal, nothing elsewhere.
+    """Show rows, rate and time left on a terminal, and nothing elsewhere.
 
-    What is yielded takes the rows done and the offset they end at, of ``total`` in all.
+    The function that is yielded takes the number of rows done, and the offset where they end, of
+    ``total``.
     """
     if silent or not sys.stderr.isatty():
         yield lambda rows, offset: None
@@ -89,33 +91,33 @@ def row_progress(
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=total, rows=0, rate=0.0)
-        first: list[int] = []
+        first_rows: list[int] = []  # those of a resumed run do not count
 
-        def tell(rows: int, offset: int) -> None:
-            first[:] = first or [rows]
-            passed = bar.tasks[0].elapsed or 0.0
-            rate = (rows - first[0]) / passed if passed > 0 else 0.0
+        def update(rows: int, offset: int) -> None:
+            first_rows[:] = first_rows or [rows]
+            seconds = bar.tasks[0].elapsed or 0.0
+            rate = (rows - first_rows[0]) / seconds if seconds > 0 else 0.0
             bar.update(task, completed=offset, rows=rows, rate=rate)
 
-        yield tell
+        yield update
 
 
 @contextmanager
-def waiting(what: str, *, silent: bool) -> Iterator[None]:
-    """Show on a terminal that something takes its time."""
+def waiting(activity: str, *, silent: bool) -> Iterator[None]:
+    """Show on a terminal what is going on."""
     if silent or not sys.stderr.isatty():
         yield
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(what):
+    with Console(stderr=True).status(activity):
         yield
 
 
-def in_bytes(n: int) -> str:
-    """Size of a file in words.
+def format_bytes(n: int) -> str:
+    """Return a number of bytes as text.
 
-    >>> in_bytes(1_234_567)
+    >>> format_bytes(1_234_567)
     '1.2 MB'
     """
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):

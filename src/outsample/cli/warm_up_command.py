@@ -1,4 +1,4 @@
-"""`outsample warm-up`: compile everything beforehand, as when a container image is built."""
+"""`outsample warm-up`: compile all kernels beforehand, such as in a container image."""
 
 from __future__ import annotations
 
@@ -13,37 +13,38 @@ import click
 from outsample.cli.exit_codes import plain_errors
 from outsample.cli.options import example
 
-# Names of steps and what each runs; every kernel that answers usual input is met in one of them.
+# Names of steps and the function of each; together they run every kernel for usual input.
 Steps = list[tuple[str, Callable[[], object]]]
 LOSSES = ("squared", "absolute")
 
 
 @click.command(
     "warm-up",
-    short_help="Compile what the first uses would have to wait for.",
+    short_help="Compile all kernels now, not at their first use.",
     epilog=example("outsample warm-up"),
 )
 def warm_up() -> None:
-    """Compile every kernel, and keep the code on disk: later processes start at once.
+    """Compile every kernel and keep the code on disk, so that later processes start at once.
 
-    For container images, and for machines that have to answer soon after their first start. The
-    code is kept beside the package, or in the folder that NUMBA_CACHE_DIR names, which has to be
-    the same one later; after an update, and on another kind of processor, it is compiled again.
+    For container images, and for machines that must answer soon after their start. The code is
+    kept next to the package, or in the folder NUMBA_CACHE_DIR, which must be the same later. After
+    an update, and on another type of processor, it is compiled again.
     """
     from outsample._compiled import compiling
     from outsample.report.terminal import shown_progress
 
-    begin, before = perf_counter(), compiling.COMPILED.count
-    compiling.FIRST_USE.is_shown = True  # the bar says more
+    start_time, count_before = perf_counter(), compiling.COMPILED.count
+    compiling.FIRST_USE.is_shown = True  # the progress bar shows more
     with plain_errors(), shown_progress() as progress, TemporaryDirectory() as folder:
         steps = warm_up_steps(Path(folder))
         for at, (name, run) in enumerate(steps):
             progress(at / len(steps), name)
             run()
         progress(1.0, "done")
-    count, seconds = compiling.COMPILED.count - before, perf_counter() - begin
-    kept = compiling.cache_folder()
-    where = f"kept in {kept}" if kept else "not kept: set NUMBA_CACHE_DIR to a folder to write to"
+    count, seconds = compiling.COMPILED.count - count_before, perf_counter() - start_time
+    folder_kept = compiling.cache_folder()
+    where = "not kept: set NUMBA_CACHE_DIR to a writable folder"
+    where = f"kept in {folder_kept}" if folder_kept else where
     if count:
         click.echo(f"Compiled {count} kernels in {seconds:.0f} s; {where}.")
     else:
@@ -51,7 +52,7 @@ def warm_up() -> None:
 
 
 def warm_up_steps(folder: Path) -> Steps:
-    """Small runs of everything public that has kernels; files go to the folder."""
+    """Return small runs of all public functions that have kernels; files go to the folder."""
     import numpy as np
     from scipy import sparse
 
@@ -62,7 +63,7 @@ def warm_up_steps(folder: Path) -> Steps:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 6))
     smooth, torn = X[:, :2] + 0.1 * X[:, 2:4] ** 2, X[:, :2] + 9 * (X[:, 2:4] > 0)
-    wide, few, Q = rng.normal(size=(60, 300)), sparse.csr_matrix(np.maximum(X, 0)), X[:9] + 0.1
+    wide, sparse_X, Q = rng.normal(size=(60, 300)), sparse.csr_matrix(np.maximum(X, 0)), X[:9] + 0.1
 
     def used(model: o.PCAExtension, points: Any = X, images: Any = smooth) -> None:
         model.fit(points, images)
@@ -71,9 +72,9 @@ def warm_up_steps(folder: Path) -> Steps:
         model.place(new)
         model.place(new[:1])
 
-    def fixed(**given: Any) -> Callable[[], None]:
-        given = {"n_neighbors": 20, "order": 0, "loss": "squared", **given}
-        return lambda: used(o.PCAExtension(**given))
+    def fixed(**parameters: Any) -> Callable[[], None]:
+        parameters = {"n_neighbors": 20, "order": 0, "loss": "squared", **parameters}
+        return lambda: used(o.PCAExtension(**parameters))
 
     def detected(images: Any, points: Any = X) -> None:
         detector = o.NoveltyDetector().fit(points, images)
@@ -109,10 +110,10 @@ def warm_up_steps(folder: Path) -> Steps:
         ("the repulsion of many images", lambda: repulsion_field(smooth)),
         ("two levels", lambda: used(o.PCAExtension(weighting=TwoLevels(n_landmarks=50)))),
         ("many columns", lambda: used(o.PCAExtension(), wide, wide[:, :2])),
-        ("sparse points", lambda: used(o.PCAExtension(order=0), few)),
+        ("sparse points", lambda: used(o.PCAExtension(order=0), sparse_X)),
         ("detectors", lambda: detected(None)),
         ("detectors with a map", lambda: detected(torn)),
-        ("sparse detectors", lambda: detected(None, few)),
+        ("sparse detectors", lambda: detected(None, sparse_X)),
         ("model files", lambda: saved(smooth)),
         ("model files", lambda: saved(torn)),
         ("kernel methods", extended),

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 from threading import Lock
 from typing import Any, NamedTuple
 
-from outsample.engines.batches import BatchAnswers, answers_of
+from outsample.engines.batches import place_batch
 from outsample.files.layout import OWN_CHECKSUM, ModelFileError, open_file, read_header
+from outsample.files.matching import check_apart
+from outsample.opened_model import OpenedModel
 
 # Models that a process keeps open.
 MAX_OPEN_MODELS = 8
@@ -20,10 +22,10 @@ class CachedModel(NamedTuple):
 
     file_state: tuple[int, int, int]  # modification time, size, inode
     checksum: str
-    answers: BatchAnswers
+    opened: OpenedModel
 
 
-_OPEN: dict[tuple[Any, ...], CachedModel] = {}
+_OPEN: dict[str, CachedModel] = {}
 _LOCK = Lock()
 
 
@@ -93,7 +95,7 @@ class BatchPlacer:
         self.columns = None if columns is None else list(columns)
         self.keep = list(keep)
         self.checksum = _checksum(self.path)
-        self._answers()  # raises errors here rather than in a worker
+        check_apart(self.keep, list(self._opened().empty()))  # raises here, not in a worker
 
     def __repr__(self) -> str:
         return f"BatchPlacer({self.path!r}, columns={self.columns}, keep={self.keep})"
@@ -116,11 +118,14 @@ class BatchPlacer:
         if hasattr(batch, "__next__"):
             return self._each(batch)
         where = "Batch" if partition_info is None else f"Partition {partition_info['number']}"
-        return self._answers()(batch, where)
+        return self._place(batch, where)
 
     def _each(self, batches: Iterator[Any]) -> Iterator[Any]:
         for at, batch in enumerate(batches):
-            yield self._answers()(batch, f"Batch {at}")
+            yield self._place(batch, f"Batch {at}")
+
+    def _place(self, batch: Any, where: str) -> Any:
+        return place_batch(self._opened(), batch, where, self.columns, self.keep)
 
     @property
     def meta(self) -> Any:
@@ -130,7 +135,7 @@ class BatchPlacer:
         """
         import pandas
 
-        return pandas.DataFrame(self._answers().placing.empty())
+        return pandas.DataFrame(self._opened().empty())
 
     @property
     def schema(self) -> Any:
@@ -142,32 +147,24 @@ class BatchPlacer:
     @property
     def ddl(self) -> str:
         """The columns of the placement as a Spark DDL string; prepend the columns to keep."""
-        empty = self._answers().placing.empty()
+        empty = self._opened().empty()
         return ", ".join(f"{name} {SPARK_TYPES[str(array.dtype)]}" for name, array in empty.items())
 
-    def _answers(self) -> BatchAnswers:
-        options = tuple(self.columns) if self.columns else None, tuple(self.keep)
-        return opened_model(self.path, self.checksum, *options).answers
+    def _opened(self) -> OpenedModel:
+        return cached_model(self.path, self.checksum).opened
 
 
-def opened_model(
-    path: str,
-    checksum: str | None = None,
-    columns: tuple[str, ...] | None = None,
-    keep: tuple[str, ...] = (),
-) -> CachedModel:
+def cached_model(path: str, checksum: str | None = None) -> CachedModel:
     """Return a model file, opened now or before by this process.
 
     Raises `ModelFileError` if the file does not have the checksum.
     """
-    key = path, columns, keep
     with _LOCK:
-        cached, file_state = _OPEN.get(key), _file_state(path)
+        cached, file_state = _OPEN.get(path), _file_state(path)
         if cached is None or cached.file_state != file_state:
-            answers = answers_of(path, columns=columns, keep=keep)
-            cached = CachedModel(file_state, _checksum(path), answers)
+            cached = CachedModel(file_state, _checksum(path), OpenedModel.open(path))
             if _file_state(path) == file_state:  # otherwise it was replaced during reading
-                _OPEN[key] = cached
+                _OPEN[path] = cached
             while len(_OPEN) > MAX_OPEN_MODELS:
                 del _OPEN[next(iter(_OPEN))]
     if checksum not in (None, cached.checksum):

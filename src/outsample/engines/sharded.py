@@ -16,7 +16,7 @@ import numpy as np
 
 from outsample._validation import check_number, check_rows
 from outsample.chunks import map_chunks
-from outsample.engines.batch_placer import opened_model
+from outsample.engines.batch_placer import cached_model
 from outsample.estimators.pca_extension import PCAExtension
 from outsample.neighbors.index import NeighborIndex
 from outsample.neighbors.ties import MOST_MORE, MOST_TIMES
@@ -79,7 +79,7 @@ class ShardedPlacer:
         except ImportError:
             raise ImportError('ShardedPlacer needs Dask: pip install "outsample[dask]"') from None
         self.path = os.path.abspath(os.fspath(path))
-        self.checksum = opened_model(self.path).checksum
+        self.checksum = cached_model(self.path).checksum
         extension = _extension(self.path, self.checksum)
         n = extension.model_.search.index.X.shape[0]
         check_number("n_shards", n_shards, 1, n, whole=True)
@@ -128,7 +128,7 @@ class ShardedPlacer:
 
 def _extension(path: str, checksum: str) -> PCAExtension:
     """Return the extension of a model file; raise TypeError if it cannot be sharded."""
-    model = opened_model(path, checksum).answers.model
+    model = cached_model(path, checksum).opened.array_model
     core = getattr(model, "extension_", model) if hasattr(model, "embedding") else model
     if not isinstance(core, PCAExtension):
         raise TypeError(

@@ -1,1 +1,1 @@
-"""Files of users: tables of numbers."""
+"""Files: models, tables in every format, and one way to write them."""

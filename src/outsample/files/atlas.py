@@ -1,7 +1,7 @@
-"""A map and what was placed into it, as one table for tools that draw maps.
+"""A map and the points placed into it as one table, for tools that draw maps.
 
-Embedding Atlas reads its neighbours from a column of ``{"ids": [...], "distances": [...]}``, ids
-being row numbers of the same table: so the reference comes first, what was placed after it.
+Embedding Atlas reads neighbours from a column of ``{"ids": [...], "distances": [...]}``, where ids
+are row numbers of the same table: the training rows come first, the placed points after them.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ def map_table(
     new_columns: Mapping[str, Any] | None = None,
     n_neighbors: int = 15,
 ) -> Any:
-    """Make an Arrow table of a map and of new points placed into it.
+    """Return an Arrow table of a map and of new points placed into it.
 
     Parameters
     ----------
     model : PCAExtension, NoveltyDetector or Extended
-        Fitted, with a map.
+        Fitted model with a map.
     X : array-like of shape (q, D), default=None
-        New points; None is the map alone.
+        New points; None for the map alone.
     map_names : sequence of d str, default=None
-        Names of the coordinates; None is ``map_1``, ``map_2``, ...
+        Names of the coordinates; the default is ``map_1``, ``map_2``, ...
     columns, new_columns : mapping of str to array-like, default=None
-        More columns, about the training rows (n,) and about the new points (q,): ids, texts,
-        labels. What one of the two lacks is empty there.
+        Columns about the training rows (n,) and about the new points (q,): ids, texts, labels.
+        A column that only one of the two has is null for the other.
     n_neighbors : int, default=15
-        Training rows to name for every row; a training row's own comes first, at distance 0.
+        Number of nearest training rows; the first of a training row is the row itself.
 
     Returns
     -------
     pyarrow.Table
-        Rows: the training rows in their order, then the new points. Columns: the coordinates;
+        The training rows in their order, then the new points. Columns: the coordinates;
         ``source``, "reference" or "new"; ``error_bar`` and the other numbers of the placement,
-        empty for the reference; ``neighbors``, a struct of ``ids`` (row numbers of this table)
-        and ``distances``; then the given ones. ``to_pandas()`` makes a frame of it.
+        null for the reference; ``neighbors``, a struct of ``ids`` (row numbers of this table)
+        and ``distances``; then the columns that were passed. ``to_pandas()`` makes a frame.
 
     Examples
     --------
@@ -66,53 +66,57 @@ def map_table(
     >>> table["neighbors"][0].as_py()["ids"][0]
     0
     """
-    arrow = _arrow()
+    try:
+        import pyarrow
+    except ImportError:
+        raise ImportError('Arrow tables need pyarrow: pip install "outsample[tables]"') from None
     check_is_fitted(model)
-    extension = model if hasattr(model, "_known") else getattr(model, "extension_", None)
-    if extension is None or not hasattr(extension, "_known"):
+    extension: Any = model
+    if not hasattr(model, "_training_state"):
+        extension = getattr(model, "extension_", None)
+    if not hasattr(extension, "_training_state"):
         raise TypeError(
             f"model is {model!r}, but must be a fitted PCAExtension or NoveltyDetector."
         )
-    known = extension._training_state()
-    if known.images is None:
+    training = extension._training_state()
+    if training.images is None:
         raise ValueError("There is no map: fit needs the images as well, shape (n, d).")
-    n, d = known.images.shape
+    n, d = training.images.shape
     check_number("n_neighbors", n_neighbors, 1, n, whole=True)
     names = map_names_for(d, map_names)
-    coordinates, near, scores = known.images, [_own_neighbors(known, int(n_neighbors))], {}
-    q = 0
+    coordinates, q, numbers = training.images, 0, dict[str, Any]()
+    neighbors = [_own_neighbors(training, int(n_neighbors))]
     if X is not None:
         placed = model.place(X)
-        q, found = len(placed.coordinates), placed_columns(placed, names)
+        q = len(placed.coordinates)
         coordinates = np.concatenate([coordinates, placed.coordinates])
-        scores = {name: found[name] for name in FRAME_COLUMNS if name in found}
+        placement = placed_columns(placed, names)
+        numbers = {name: placement[name] for name in FRAME_COLUMNS if name in placement}
         distances, rows = extension.kneighbors(X, n_neighbors)
-        near.append((distances, np.searchsorted(known.rows, rows)))
-    made = {name: arrow.array(column) for name, column in zip(names, coordinates.T, strict=True)}
-    made[SOURCE] = arrow.array(["reference"] * n + ["new"] * q)
-    for name, values in scores.items():
-        made[name] = arrow.concat_arrays(
-            [arrow.nulls(n, arrow.array(values).type), arrow.array(values)]
-        )
-    made[NEIGHBORS] = _struct(arrow, near)
-    given = _given(columns, known.n_rows, "columns", known.rows)
-    new = _given(new_columns, q, "new_columns", np.arange(q))
-    for name in [*given, *(name for name in new if name not in given)]:
-        if name in made:
-            raise ValueError(f"columns names {name!r}, which is the name of another column.")
-        made[name] = _stacked(arrow, given.get(name), new.get(name), n, q)
-    return arrow.table(made)
+        neighbors.append((distances, np.searchsorted(training.rows, rows)))
+    table = {name: pyarrow.array(axis) for name, axis in zip(names, coordinates.T, strict=True)}
+    table[SOURCE] = pyarrow.array(["reference"] * n + ["new"] * q)
+    for name, values in numbers.items():
+        table[name] = _stacked(None, values, n, q)
+    table[NEIGHBORS] = _neighbor_records(neighbors)
+    about_training = _checked_columns(columns, training.n_rows, "columns", training.rows)
+    about_new = _checked_columns(new_columns, q, "new_columns", np.arange(q))
+    for name in dict.fromkeys([*about_training, *about_new]):
+        if name in table:
+            raise ValueError(f"columns contains {name!r}, which is the name of another column.")
+        table[name] = _stacked(about_training.get(name), about_new.get(name), n, q)
+    return pyarrow.table(table)
 
 
 def write_parquet(path: str | os.PathLike[str], model: Any, X: Any = None, **options: Any) -> None:
-    """Write `map_table` to a Parquet file, which is there whole or not at all.
+    """Write `map_table` to a Parquet file, which appears when it is complete.
 
     ``embedding-atlas map.parquet --x map_1 --y map_2 --neighbors neighbors`` opens it.
 
     Parameters
     ----------
     path : str or path
-        File to write, over what is there.
+        File to write; an existing file is replaced.
     model, X, **options
         As in `map_table`.
 
@@ -133,54 +137,47 @@ def write_parquet(path: str | os.PathLike[str], model: Any, X: Any = None, **opt
         parquet.write_table(table, stream)
 
 
-def _arrow() -> Any:
-    try:
-        import pyarrow
-    except ImportError:
-        raise ImportError('Arrow tables need pyarrow: pip install "outsample[tables]"') from None
-    return pyarrow
-
-
-def _own_neighbors(known: TrainingState, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Neighbours of the training rows, each one's own first: copies of it would hide that."""
-    distances, rows = nearest_rows(known, known.index.X[known.distinct.groups], k)
+def _own_neighbors(training: TrainingState, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the neighbours of the training rows, each row itself before its duplicates."""
+    distances, rows = nearest_rows(training, training.index.X[training.distinct.groups], k)
     own = np.arange(len(rows))[:, None]
     at = np.where((rows == own).any(axis=1), (rows == own).argmax(axis=1), k - 1)
-    # Nearer than its own row there are only copies, as far away: they move up by one.
-    for row in np.flatnonzero(at > 0):
+    for row in np.flatnonzero(at > 0):  # before it are only duplicates, which move up by one
         rows[row, 1 : at[row] + 1] = rows[row, : at[row]].copy()
     rows[:, 0], distances[:, 0] = own[:, 0], 0.0
     return distances, rows
 
 
-def _struct(arrow: Any, near: list[tuple[np.ndarray, np.ndarray]]) -> Any:
-    distances, ids = (np.concatenate(part) for part in zip(*near, strict=True))
-    ends = arrow.array(np.arange(len(ids) + 1) * ids.shape[1], type=arrow.int32())
-    lists = [
-        arrow.ListArray.from_arrays(ends, arrow.array(part.ravel())) for part in (ids, distances)
-    ]
-    return arrow.StructArray.from_arrays(lists, names=["ids", "distances"])
+def _neighbor_records(neighbors: list[tuple[np.ndarray, np.ndarray]]) -> Any:
+    import pyarrow
+
+    distances, ids = (np.concatenate(part) for part in zip(*neighbors, strict=True))
+    ends = pyarrow.array(np.arange(len(ids) + 1) * ids.shape[1], type=pyarrow.int32())
+    flat = pyarrow.array(ids.ravel()), pyarrow.array(distances.ravel())
+    lists = [pyarrow.ListArray.from_arrays(ends, values) for values in flat]
+    return pyarrow.StructArray.from_arrays(lists, names=["ids", "distances"])
 
 
-def _given(
-    columns: Mapping[str, Any] | None, n: int, what: str, rows: np.ndarray
-) -> dict[str, Any]:
-    """Columns of the rows that are in the table, after a look at their lengths."""
-    found = {}
+def _checked_columns(
+    columns: Mapping[str, Any] | None, n: int, parameter: str, rows: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Return the entries of columns (n,) for some rows, after a check of their lengths."""
+    checked = {}
     for name, values in (columns or {}).items():
         values = np.asarray(values)
         if values.shape != (n,):
-            raise ValueError(f"{what}[{name!r}] has shape {values.shape}, not ({n},).")
-        found[name] = values[rows]
-    return found
+            raise ValueError(f"{parameter}[{name!r}] has shape {values.shape}, not ({n},).")
+        checked[name] = values[rows]
+    return checked
 
 
-def _stacked(arrow: Any, given: Any, new: Any, n: int, q: int) -> Any:
-    """One column of both; null where one of the two has none."""
-    parts = [arrow.array(part) if part is not None else None for part in (given, new)]
-    kind = next(part.type for part in parts if part is not None)
-    parts = [
-        arrow.nulls(length, kind) if part is None else part.cast(kind)
-        for part, length in zip(parts, (n, q), strict=True)
-    ]
-    return arrow.concat_arrays(parts)
+def _stacked(training: Any, new: Any, n: int, q: int) -> Any:
+    """Return one column of the training rows and the new points; None is a column of nulls."""
+    import pyarrow
+
+    arrays = [None if values is None else pyarrow.array(values) for values in (training, new)]
+    kind = next(array.type for array in arrays if array is not None)
+    return pyarrow.concat_arrays(
+        pyarrow.nulls(length, kind) if array is None else array.cast(kind)
+        for array, length in zip(arrays, (n, q), strict=True)
+    )

@@ -1,112 +1,122 @@
-"""Which columns of a table are the features of a model, which are carried along, which are left."""
+"""Which columns of a table are features, which are carried to the result, which are unused."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from outsample.files.source import Columns
-from outsample.files.tables import feature_columns
 
-SHOWN = 5
+MAX_NAMES_LISTED = 5
 
 
 class ColumnError(ValueError):
-    """A table lacks columns, or has them in a way that leaves open what they are."""
+    """Columns of a table are missing, repeated or too many."""
 
 
 class Matched(NamedTuple):
-    """Columns of a table by number: features in the model's order, carried ones, and the rest."""
+    """Columns of a table by number: features in the model's order, carried and unused columns."""
 
     features: list[int]
     carried: list[int]
     unused: list[int]
 
 
-def find_columns(source: Columns, names: Sequence[str]) -> list[int]:
-    """Columns by name, refusing what is not there or there twice; without names, by number."""
-    if not source.has_names:
+def find_columns(table: Columns, names: Sequence[str]) -> list[int]:
+    """Return columns by name; in a table without names "1", "2", ... are its columns.
+
+    Raises ColumnError for a column that does not exist, or exists more than once.
+    """
+    if not table.has_names:
         names = [f"column_{name}" if name.isdigit() else name for name in names]
-    missing = [name for name in names if name not in source.names]
+    positions: dict[Any, list[int]] = {}
+    for at, name in enumerate(table.names):
+        positions.setdefault(name, []).append(at)
+    missing = [name for name in names if name not in positions]
     if missing:
-        held = listed(source.names)
-        raise ColumnError(f"{source.path}: no column {listed(missing)}; it has {held}")
+        raise ColumnError(
+            f"{table.path}: no column {listed(missing)}; it has {listed(table.names)}"
+        )
     for name in names:
-        if source.names.count(name) > 1:
-            raise ColumnError(f"{source.path}: column {name!r} is there more than once")
-    return [source.names.index(name) for name in names]
-
-
-def choose_features(
-    source: Columns, columns: Sequence[str] | None, carried: Sequence[str]
-) -> Matched:
-    """Columns to learn from: those named, or all that are not carried."""
-    kept = find_columns(source, carried)
-    features = [at for at in feature_columns(source) if at not in kept]
-    if columns is not None:
-        features = find_columns(source, columns)
-    elif source.has_names:
-        find_columns(source, [source.names[at] for at in features])
-    if not features:
-        raise ColumnError(f"{source.path}: no column is left that could be a feature")
-    return _matched(source, features, kept)
+        if len(positions[name]) > 1:
+            raise ColumnError(f"{table.path}: column {name!r} occurs more than once")
+    return [positions[name][0] for name in names]
 
 
 def match_features(
-    source: Columns,
-    feature_names: Sequence[str] | None,
-    n_features: int,
+    table: Columns,
+    feature_names: Sequence[str] | None = None,
+    n_features: int | None = None,
     *,
     columns: Sequence[str] | None = None,
     carried: Sequence[str] = (),
-    carried_if_there: Sequence[str] = (),
+    carried_if_present: Sequence[str] = (),
     hint: str = "",
 ) -> Matched:
-    """Find a model's features in a table: by name where both have names, else in their order.
+    """Find the features in a table: by name if both have names, otherwise by position.
 
-    ``hint`` ends the error of a table with another number of columns: what to do about it.
+    Parameters
+    ----------
+    table : Columns
+        The table.
+    feature_names : sequence of str, default=None
+        Names of the model's features.
+    n_features : int, default=None
+        Number of the model's features; None takes all columns that are not carried.
+    columns : sequence of str, default=None
+        Columns of the table that are the features, in the model's order.
+    carried, carried_if_present : sequence of str
+        Columns to copy to the result; those of the second list may be missing.
+    hint : str
+        What to do about a wrong number of columns, at the end of the message.
     """
-    known = [name for name in carried_if_there if name in source.names and name not in carried]
+    optional = [name for name in carried_if_present if name in table.names and name not in carried]
     if columns is not None:
-        known = [name for name in known if name not in columns]
-    kept = find_columns(source, [*known, *carried])
-    if columns is None and feature_names is not None and source.has_names:
-        missing = [name for name in feature_names if name not in source.names]
+        optional = [name for name in optional if name not in columns]
+    carried_columns = find_columns(table, [*optional, *carried])
+    if columns is not None:
+        features = find_columns(table, columns)
+    elif feature_names is not None and table.has_names:
+        table_names = set(table.names)
+        missing = [name for name in feature_names if name not in table_names]
         if missing:
             raise ColumnError(
-                f"{source.path}: lacks {len(missing)} of the model's {n_features} features: "
-                f"{listed(missing)}"
+                f"{table.path}: lacks {len(missing)} of the model's {len(feature_names)} "
+                f"features: {listed(missing)}"
             )
-        return _matched(source, find_columns(source, feature_names), kept)
-    features = [at for at in feature_columns(source) if at not in kept]
-    if columns is not None:
-        features = find_columns(source, columns)
-    if len(features) != n_features:
+        features = find_columns(table, feature_names)
+    else:
+        features = [at for at in table.feature_columns if at not in carried_columns]
+        if n_features is None and table.has_names:
+            find_columns(table, [table.names[at] for at in features])
+    if not features:
+        raise ColumnError(f"{table.path}: no column is left that could be a feature")
+    if n_features not in (None, len(features)):
         raise ColumnError(
-            f"{source.path}: has {len(features)} columns for the model's {n_features} features"
+            f"{table.path}: has {len(features)} columns for the model's {n_features} features"
             f"{hint if columns is None else ''}"
         )
-    return _matched(source, features, kept)
+    used = {*features, *carried_columns}
+    return Matched(
+        features, carried_columns, [at for at in table.feature_columns if at not in used]
+    )
 
 
 def check_apart(carried: Sequence[str], placed: Sequence[str]) -> None:
-    """Refuse columns to carry that have the names of those to be written."""
-    both = [name for name in carried if name in placed]
-    if both:
-        raise ColumnError(f"{listed(both)} cannot be carried: the answer has a column of that name")
+    """Raise ColumnError if a column to carry has the name of a column of the result."""
+    shared = [name for name in carried if name in placed]
+    if shared:
+        raise ColumnError(
+            f"{listed(shared)} cannot be carried: the result has a column of that name"
+        )
 
 
-def listed(names: Sequence[str]) -> str:
-    """Name the first of many.
+def listed(names: Sequence[Any]) -> str:
+    """Return the first names in quotation marks, and the number of the others.
 
     >>> listed(list("abcdefg"))
     "'a', 'b', 'c', 'd', 'e' and 2 more"
     """
-    shown = ", ".join(repr(name) for name in names[:SHOWN])
-    return shown + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
-
-
-def _matched(source: Columns, features: list[int], carried: list[int]) -> Matched:
-    used = {*features, *carried}
-    unused = [at for at in feature_columns(source) if at not in used]
-    return Matched(features, carried, unused)
+    shown = ", ".join(repr(name) for name in names[:MAX_NAMES_LISTED])
+    n_hidden = len(names) - MAX_NAMES_LISTED
+    return shown + (f" and {n_hidden} more" if n_hidden > 0 else "")

@@ -1,4 +1,4 @@
-"""An output file that appears when it is complete, and whose interrupted run can be resumed."""
+"""An output file that appears when it is complete; an interrupted run can be resumed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SECONDS_BETWEEN_SYNCS = 1.0
 
 
 class PartialFile:
-    """``OUT.partial``, locked, with a journal of how much of the input is in it.
+    """``OUT.partial``, locked, with a journal of how much of the input it contains.
 
     Both are removed by `finish`. The journal is written after the bytes it counts are on the disk;
     bytes beyond it are cut off when a run is resumed.
@@ -34,7 +34,7 @@ class PartialFile:
     out : str or path-like
         The file to make; symbolic links are followed.
     task : mapping
-        What is done, in plain values; a run can be resumed only with the same task.
+        Description of the run in JSON values; a run is resumed only with the same task.
     """
 
     def __init__(self, out: str | os.PathLike[str], task: Mapping[str, Any]) -> None:
@@ -42,11 +42,16 @@ class PartialFile:
         self.path = self.out.with_name(self.out.name + ".partial")
         self.journal = self.out.with_name(self.out.name + ".partial.json")
         self.task = json.loads(json.dumps(task))
-        self.position, self.n_bytes = Position(), 0
+        self.n_bytes = 0
         self._file: BinaryIO | None = None
-        # Position and size up to the last whole chunk, and as the journal has them.
-        self._whole = self._recorded = (self.position, 0)
+        # Position and size after the last whole chunk, and those in the journal.
+        self._whole = self._recorded = (Position(), 0)
         self._synced_at = -SECONDS_BETWEEN_SYNCS
+
+    @property
+    def position(self) -> Position:
+        """The end of the rows in the file."""
+        return self._whole[0]
 
     def open(self, *, resume: bool = False, restart: bool = False) -> bool:
         """Start, or resume an interrupted run; return whether it is resumed."""
@@ -55,17 +60,17 @@ class PartialFile:
             record = None if restart else self._read_journal()
             if record is not None and not resume:
                 raise OutputError(
-                    f"{self.path} of an interrupted run has {record['row']} rows: go on with "
-                    "--resume, or begin again with --restart"
+                    f"{self.path} of an interrupted run has {record['row']} rows: continue with "
+                    "--resume, or start again with --restart"
                 )
             if record is not None:
                 self._check_task(record["task"])
-                self.position = Position(record["row"], record["offset"], record["line"])
-                self.n_bytes = record["n_bytes"]
+                position = Position(record["row"], record["offset"], record["line"])
+                self._whole = self._recorded = position, record["n_bytes"]
         except BaseException:
             self._file.close()
             raise
-        self._whole = self._recorded = (self.position, self.n_bytes)
+        self.n_bytes = self._whole[1]
         self._file.truncate(self.n_bytes)
         self._file.seek(self.n_bytes)
         return record is not None
@@ -78,17 +83,17 @@ class PartialFile:
             self._file.flush()
         self.n_bytes += len(data)
         if position is not None:
-            self.position, self._whole = position, (position, self.n_bytes)
+            self._whole = position, self.n_bytes
             if monotonic() - self._synced_at >= SECONDS_BETWEEN_SYNCS:
                 self._write_journal()
 
     def close(self) -> None:
-        """Keep the rows written so far, `position` is where they end; without any, keep nothing."""
+        """Keep the rows written so far, up to `position`; without rows, remove the file."""
         if self._file is not None:
-            with suppress(OSError):  # a full disk keeps what the last journal has
+            with suppress(OSError):  # on a full disk the last journal stays valid
                 if self._whole != self._recorded:
                     self._write_journal()
-            self.position = self._recorded[0]
+            self._whole = self._recorded
             if not self.position.row:
                 self.remove()
                 return
@@ -106,7 +111,7 @@ class PartialFile:
         self._file = None
 
     def remove(self) -> None:
-        """Leave nothing behind."""
+        """Remove the file and its journal."""
         self.journal.unlink(missing_ok=True)
         self.path.unlink(missing_ok=True)
         if self._file is not None:
@@ -115,7 +120,7 @@ class PartialFile:
 
     def _read_journal(self) -> dict[str, Any] | None:
         n_bytes = os.path.getsize(self.path)
-        if n_bytes == 0:  # nothing was written, or this run has just made the file
+        if n_bytes == 0:  # nothing was written, or this run has just created the file
             return None
         try:
             record = json.loads(self.journal.read_text(encoding="utf-8"))
@@ -126,15 +131,15 @@ class PartialFile:
             return None
         except (ValueError, KeyError, TypeError, UnicodeDecodeError):
             raise OutputError(
-                f"{self.journal} is damaged, or ahead of {self.path}: begin again with --restart"
+                f"{self.journal} is damaged, or ahead of {self.path}: start again with --restart"
             ) from None
 
     def _check_task(self, recorded: Mapping[str, Any]) -> None:
-        other = [name for name in self.task if recorded.get(name) != self.task[name]]
-        if other:
+        changed = [name for name in self.task if recorded.get(name) != self.task[name]]
+        if changed:
             raise OutputError(
-                f"{self.path} is of another run ({', '.join(other)} differ): begin again with "
-                "--restart"
+                f"{self.path} belongs to another run ({', '.join(changed)} differ): start again "
+                "with --restart"
             )
 
     def _write_journal(self) -> None:

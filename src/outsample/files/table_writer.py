@@ -1,4 +1,4 @@
-"""Tables that grow row by row: what is written can be cut back and gone on with."""
+"""Writers of tables that grow chunk by chunk; a file can be cut back to any chunk and continued."""
 
 from __future__ import annotations
 
@@ -7,105 +7,80 @@ import gzip
 import io
 import json
 from collections.abc import Iterable, Mapping
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import numpy as np
 
-# Columns of a chunk by name: arrays (m,), masked where a number is not known, or `Records`.
+# Columns of a chunk by name: arrays (m,), masked where a number is missing, or `Records`.
 Columns = Mapping[str, Any]
 
 
 class Records(list[dict[str, list[Any]] | None]):
-    """A column of small records of lists; ``fields`` tells what is in the lists."""
+    """A column of small records of lists; ``fields`` has the type of each list's entries."""
 
     def __init__(self, cells: Iterable[Any], fields: Mapping[str, type]) -> None:
         super().__init__(cells)
         self.fields = dict(fields)
 
 
-class Writer(Protocol):
-    """Turns chunks into bytes that are appended to a file."""
+class Writer:
+    """Turns chunks of columns into bytes that are appended to a file."""
 
     def begin(self, sample: Columns) -> bytes:
-        """Return what comes before the first chunk, which looks like the sample."""
+        """Return the bytes before the first chunk, which has the columns of the sample."""
+        return b""
 
     def chunk(self, columns: Columns) -> bytes:
-        """Return the rows of one chunk."""
+        """Return the bytes of a chunk."""
+        raise NotImplementedError
 
     def end(self) -> bytes:
-        """Return what comes after the last chunk."""
+        """Return the bytes after the last chunk."""
+        return b""
 
 
-class TextWriter:
-    """Comma or tab separated text with a heading; numbers that read back to the last bit."""
+class TextWriter(Writer):
+    """Separated text with a heading, compressed by chunks if wanted; numbers read back exactly."""
 
-    def __init__(self, delimiter: str = ",") -> None:
-        self.delimiter = delimiter
+    def __init__(self, delimiter: str = ",", *, is_compressed: bool = False) -> None:
+        self.delimiter, self.is_compressed = delimiter, is_compressed
 
     def begin(self, sample: Columns) -> bytes:
         """Return the heading."""
-        return self._lines([list(map(str, sample))])
+        return self._encoded(self._lines([list(map(str, sample))]))
 
     def chunk(self, columns: Columns) -> bytes:
-        """Return one line a row."""
-        masked = any(np.ma.is_masked(values) for values in columns.values())
-        if all(map(_is_number, columns.values())) and not masked:  # nothing to quote or leave out
+        """Return one line per row."""
+        is_masked = any(np.ma.is_masked(values) for values in columns.values())
+        if all(map(_is_number, columns.values())) and not is_masked:  # nothing to quote: faster
             form = self.delimiter.join(["%r"] * len(columns)) + "\n"
             rows = zip(*(values.tolist() for values in columns.values()), strict=True)
-            return "".join(map(form.__mod__, rows)).encode()
+            return self._encoded("".join(map(form.__mod__, rows)))
         cells = [list(map(_text, _plain(values))) for values in columns.values()]
-        return self._lines(zip(*cells, strict=True))
+        return self._encoded(self._lines(zip(*cells, strict=True)))
 
-    def end(self) -> bytes:
-        """Return nothing."""
-        return b""
-
-    def _lines(self, rows: Any) -> bytes:
+    def _lines(self, rows: Any) -> str:
         out = io.StringIO()
         csv.writer(out, delimiter=self.delimiter, lineterminator="\n").writerows(rows)
-        return out.getvalue().encode()
+        return out.getvalue()
+
+    def _encoded(self, text: str) -> bytes:
+        return gzip.compress(text.encode(), 6, mtime=0) if self.is_compressed else text.encode()
 
 
-class GzipWriter:
-    """Text compressed chunk by chunk, so that it can be cut back to any of them."""
-
-    def __init__(self, text: TextWriter) -> None:
-        self.text = text
-
-    def begin(self, sample: Columns) -> bytes:
-        """Return the heading."""
-        return gzip.compress(self.text.begin(sample), mtime=0)
+class JsonWriter(Writer):
+    """One JSON object per line; missing values are null."""
 
     def chunk(self, columns: Columns) -> bytes:
-        """Return one line a row."""
-        return gzip.compress(self.text.chunk(columns), 6, mtime=0)
-
-    def end(self) -> bytes:
-        """Return nothing."""
-        return b""
-
-
-class JsonWriter:
-    """One JSON object a line; what is not known is null."""
-
-    def begin(self, sample: Columns) -> bytes:
-        """Return nothing."""
-        return b""
-
-    def chunk(self, columns: Columns) -> bytes:
-        """Return one line a row."""
+        """Return one line per row."""
         names = list(columns)
-        rows = zip(*(map(_in_json, _plain(values)) for values in columns.values()), strict=True)
+        rows = zip(*(map(_json_value, _plain(values)) for values in columns.values()), strict=True)
         lines = (json.dumps(dict(zip(names, row, strict=True)), default=str) for row in rows)
         return "".join(line + "\n" for line in lines).encode()
 
-    def end(self) -> bytes:
-        """Return nothing."""
-        return b""
 
-
-class ArrowWriter:
-    """An Arrow IPC stream, one batch a chunk."""
+class ArrowWriter(Writer):
+    """An Arrow IPC stream, one batch per chunk."""
 
     def __init__(self) -> None:
         try:
@@ -133,29 +108,54 @@ class ArrowWriter:
         return bytes(batch.serialize())
 
     def end(self) -> bytes:
-        """Return the mark of the end."""
+        """Return the end mark of the stream."""
         return b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
-class NpyWriter:
-    """Rows of float64 of all columns that are numbers, under the heading of an ``.npy`` file."""
+class NpyWriter(Writer):
+    """Rows of float64 of all numeric columns, after the header of an ``.npy`` file."""
 
     def begin(self, sample: Columns) -> bytes:
-        """Return a heading for no rows; it has room for any number of them."""
-        return npy_heading(0, len(_numbers_of(sample)))
+        """Return a header for no rows; `npy_header` has the same length for any number."""
+        return npy_header(0, sum(map(_is_number, sample.values())))
 
     def chunk(self, columns: Columns) -> bytes:
         """Return the rows as bytes."""
-        floats = [np.ma.filled(values.astype("<f8"), np.nan) for values in _numbers_of(columns)]
+        numbers = filter(_is_number, columns.values())
+        floats = [np.ma.filled(values.astype("<f8"), np.nan) for values in numbers]
         return np.column_stack(floats).tobytes()
 
-    def end(self) -> bytes:
-        """Return nothing."""
-        return b""
+
+class ArraysWriter(Writer):
+    """One ``.npy`` block per column and chunk, after one with the names: see `read_arrays`."""
+
+    def begin(self, sample: Columns) -> bytes:
+        """Return the names, and a chunk without rows that has the types."""
+        return _npy_bytes(np.array(list(sample))) + self.chunk(
+            {name: values[:0] for name, values in sample.items()}
+        )
+
+    def chunk(self, columns: Columns) -> bytes:
+        """Return the columns one after the other; missing numbers are NaN."""
+        return b"".join(map(_npy_bytes, map(_plain_array, columns.values())))
 
 
-def npy_heading(n_rows: int, n_columns: int) -> bytes:
-    """Heading of an ``.npy`` file, as long for any number of rows."""
+def read_arrays(path: Any) -> dict[str, list[np.ndarray]]:
+    """Return the chunks of each column that an `ArraysWriter` has written."""
+    with open(path, "rb") as stream:
+        size = stream.seek(0, io.SEEK_END)
+        stream.seek(0)
+        chunks: dict[str, list[np.ndarray]] = {
+            str(name): [] for name in np.load(stream, allow_pickle=False)
+        }
+        while stream.tell() < size:
+            for name in chunks:
+                chunks[name].append(np.load(stream, allow_pickle=False))
+    return chunks
+
+
+def npy_header(n_rows: int, n_columns: int) -> bytes:
+    """Return the header of an ``.npy`` file of float64; its length depends on no number."""
     out = io.BytesIO()
     shape = {"descr": "<f8", "fortran_order": False, "shape": (n_rows, n_columns)}
     np.lib.format.write_array_header_1_0(out, shape)
@@ -163,7 +163,7 @@ def npy_heading(n_rows: int, n_columns: int) -> bytes:
 
 
 def write_all(out: IO[bytes], data: bytes) -> None:
-    """Write bytes to a pipe or file, and let others see them."""
+    """Write bytes to a pipe or file, and flush them for its reader."""
     out.write(data)
     out.flush()
 
@@ -172,22 +172,30 @@ def _is_number(values: Any) -> bool:
     return isinstance(values, np.ndarray) and values.dtype.kind in "fiub"
 
 
-def _numbers_of(columns: Columns) -> list[np.ndarray]:
-    return [values for values in columns.values() if _is_number(values)]
+def _npy_bytes(array: np.ndarray) -> bytes:
+    out = io.BytesIO()
+    np.save(out, array, allow_pickle=False)
+    return out.getvalue()
+
+
+def _plain_array(values: Any) -> np.ndarray:
+    if not _is_number(values):
+        return np.array([_text(value) for value in _plain(values)], dtype=str)
+    return np.ma.filled(values.astype(float), np.nan) if np.ma.is_masked(values) else values
 
 
 def _plain(values: Any) -> list[Any]:
-    """Python's own values, None for what is masked."""
+    """Return Python objects, None for masked values."""
     return values.tolist() if isinstance(values, np.ndarray) else list(values)
 
 
-def _in_json(value: Any) -> Any:
-    """Return None for the numbers that JSON has no words for."""
+def _json_value(value: Any) -> Any:
+    """Return None for NaN and infinity, which JSON does not have."""
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def _text(value: Any) -> str:
-    """Return one cell as text; numbers read back to the last bit."""
+    """Return a cell as text; numbers read back exactly."""
     if value is None:
         return ""
     if isinstance(value, float):

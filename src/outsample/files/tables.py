@@ -1,4 +1,4 @@
-"""Tables of users, by the endings of their files: opened to be read in chunks, or read whole."""
+"""Tables in files of every format: opened to be read in chunks, or read whole."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import IO
 
 import numpy as np
 
-from outsample.files.array_source import ArraySource, npy_source, npz_source
-from outsample.files.arrow_source import ARROW, PARQUET, ArrowSource
-from outsample.files.h5ad_source import H5adSource
-from outsample.files.source import CellError, Columns, Source
+from outsample.files.array_source import npy_source, npz_source
+from outsample.files.arrow_source import ARROW_FILES, ARROW_STREAMS, PARQUET, ArrowSource
+from outsample.files.cells import h5ad_source
+from outsample.files.source import CellError, Source
 from outsample.files.text_format import number
 from outsample.files.text_source import TextSource
 
 TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
-ENDINGS = (".npy", ".npz", *TEXT, *PARQUET, *ARROW, ".h5ad")
+ENDINGS = (".npy", ".npz", *TEXT, *PARQUET, *ARROW_FILES, *ARROW_STREAMS, ".h5ad")
 
 
 def ending(path: str | os.PathLike[str]) -> str:
-    """Return the ending that tells the format, in small letters, ``.gz`` with what is before it.
+    """Return the ending that names the format, in lower case; ``.gz`` with the one before it.
 
     >>> ending("a/b.CSV.gz"), ending("c.v2.npy")
     ('.csv.gz', '.npy')
     """
-    parts = [part.lower() for part in Path(path).suffixes]
-    return "".join(parts[-2:]) if parts[-1:] == [".gz"] else "".join(parts[-1:])
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    return "".join(suffixes[-2:]) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
 
 
 def open_table(
@@ -38,19 +38,19 @@ def open_table(
     delimiter: str | None = None,
     stream: IO[bytes] | None = None,
 ) -> Source:
-    """Open a table to read its rows in chunks, however many there are.
+    """Open a table to read its rows in chunks.
 
     Parameters
     ----------
     path : str or path-like
-        File; its ending tells the format. With ``stream``, what to call it.
+        File; its ending names the format. With ``stream``, the name in messages.
     array : str, default=None
-        Which array of an ``.npz`` or ``.h5ad`` file, there ``X`` or a name in ``obsm``. By default
-        ``X``, but ``X_pca`` of an ``.h5ad`` file that has it.
+        Array of an ``.npz`` or ``.h5ad`` file, in the latter ``X`` or a key of ``obsm``. The
+        default is ``X``, or ``X_pca`` of an ``.h5ad`` file that has it.
     delimiter : str, default=None
-        What separates the cells of a text file; found out by default.
+        Separator of the cells of a text file; detected by default.
     stream : binary file, default=None
-        Read text from there, once.
+        Pipe to read text from, once.
 
     Returns
     -------
@@ -59,7 +59,9 @@ def open_table(
     Raises
     ------
     ValueError
-        Where it is no table; OSError if the file cannot be read.
+        If the file is not a table.
+    OSError
+        If the file cannot be read.
     """
     kind, name = ending(path), str(path)
     if stream is not None:
@@ -70,80 +72,69 @@ def open_table(
         raise FileNotFoundError(errno.ENOENT, "no such file", name)
     if kind in TEXT:
         return TextSource(name, delimiter=delimiter)
-    if kind in (*PARQUET, *ARROW):
-        return ArrowSource(name)
     if kind == ".h5ad":
-        return H5adSource(name, array)
-    return npy_source(name) if kind == ".npy" else npz_source(name, array or "X")
-
-
-def feature_columns(source: Columns) -> list[int]:
-    """Columns that can be features: not those beside an array, nor the index of a pandas frame."""
-    if isinstance(source, ArraySource | H5adSource):
-        return list(range(source.n_features))
-    if isinstance(source, ArrowSource):
-        names = enumerate(source.names)
-        return [at for at, name in names if name not in source.index_names]
-    unnamed = source.has_names and len(source.names) > 1 and not source.names[0]
-    return list(range(int(unnamed), len(source.names)))
+        return h5ad_source(name, array)
+    if kind in (".npy", ".npz"):
+        return npy_source(name) if kind == ".npy" else npz_source(name, array or "X")
+    return ArrowSource(name)
 
 
 def read_columns(
     source: Source, features: list[int], carried: list[int]
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Read columns whole: numbers (n, D), and those that are carried, by name."""
-    parts = list(source.rows(features, carried))
-    if not parts or not features:
-        shape = (sum(len(part.numbers) for part in parts), len(features))
+    """Read whole columns: numbers (n, D), and carried columns by name."""
+    chunks = list(source.rows(features, carried))
+    if not chunks or not features:
+        shape = (sum(len(chunk.numbers) for chunk in chunks), len(features))
         raise CellError(f"{source.path}: has shape {shape}, not rows and columns")
     names = [source.names[at] for at in carried]
-    kept = {name: joined([part.carried[name] for part in parts]) for name in names}
-    return np.concatenate([part.numbers for part in parts]), kept
-
-
-def whole_column(parts: list[np.ndarray]) -> np.ndarray:
-    """Chunks of a column end to end; if all but empty cells are numbers, these are NaN."""
-    cells = joined([np.empty(0, object), *parts] if not parts else parts)
-    empty = np.array([isinstance(cell, str) and not cell for cell in cells], dtype=bool)
-    if cells.dtype.kind != "O" or empty.all() or not empty.any():
-        return typed(cells)
-    known = typed(cells[~empty])
-    if known.dtype.kind not in "fi":
-        return typed(cells)
-    filled = np.full(len(cells), np.nan)
-    filled[~empty] = known
-    return filled
-
-
-def joined(parts: list[np.ndarray]) -> np.ndarray:
-    """Chunks of a column end to end, masked where they are."""
-    masked = any(isinstance(part, np.ma.MaskedArray) for part in parts)
-    return np.ma.concatenate(parts) if masked else np.concatenate(parts)
+    columns = {name: joined([chunk.carried[name] for chunk in chunks]) for name in names}
+    return np.concatenate([chunk.numbers for chunk in chunks]), columns
 
 
 def read_table(path: str | os.PathLike[str], array: str | None = None) -> np.ndarray:
-    """Read a table of numbers, shape (n, columns), as float32 if the file holds that, else float64.
+    """Read a table of numbers (n, D): float32 if the file contains float32, else float64.
 
-    The ending tells the format:
+    The ending names the format:
 
     - ``.npy``: one array;
     - ``.npz``: the array called `array`, by default X, or the only one in the file;
-    - ``.csv``, ``.tsv``, ``.txt``, also with ``.gz`` after it: numbers separated by commas,
-      semicolons, tabs or blanks. The first line may be a heading: it is one if it has words and no
-      number at all, or if it counts 0, 1, 2, ... as pandas does. Under a heading whose first cell
-      is empty, the first column is the row numbers pandas writes, and is left out;
+    - ``.csv``, ``.tsv``, ``.txt``, also with ``.gz``: numbers separated by commas, semicolons, tabs
+      or blanks. The first line is a heading if it has words and no number, or if it counts
+      0, 1, 2, ... as pandas does. Under a heading whose first cell is empty, the first column is
+      the row names that pandas writes, and is omitted;
     - ``.parquet``, ``.arrow``, ``.feather``: numeric columns, without the index of a pandas frame;
       needs pyarrow;
-    - ``.h5ad``: ``X`` or an entry of ``obsm``; needs h5py.
+    - ``.h5ad``: ``X`` or a key of ``obsm``; needs anndata.
 
-    Raises ValueError, saying where it is no table of numbers, or OSError if it cannot be read.
+    Raises ValueError with the place where it is not a table of numbers, or OSError if the file
+    cannot be read.
     """
     source = open_table(path, array)
-    return read_columns(source, feature_columns(source), [])[0]
+    return read_columns(source, list(source.feature_columns), [])[0]
+
+
+def joined(chunks: list[np.ndarray]) -> np.ndarray:
+    """Return the chunks of a column end to end, masked if a chunk is."""
+    is_masked = any(isinstance(chunk, np.ma.MaskedArray) for chunk in chunks)
+    return np.ma.concatenate(chunks) if is_masked else np.concatenate(chunks)
+
+
+def whole_column(chunks: list[np.ndarray]) -> np.ndarray:
+    """Return the chunks of a column end to end; empty cells among numbers become NaN."""
+    cells = joined(chunks or [np.empty(0, object)])
+    if cells.dtype.kind in "OU":
+        is_empty = np.array([isinstance(cell, str) and not cell for cell in cells], dtype=bool)
+        values = typed(cells[~is_empty])
+        if is_empty.any() and values.dtype.kind in "fi" and len(values):
+            column = np.full(len(cells), np.nan)
+            column[~is_empty] = values
+            return column
+    return typed(cells)
 
 
 def typed(column: np.ndarray) -> np.ndarray:
-    """Numbers where all cells of a text column are numbers that text tells fully; else text.
+    """Return a text column as numbers if all its cells are and no digit is lost, else as text.
 
     >>> typed(np.array(["1", "2"], dtype=object)), typed(np.array(["01", "2"], dtype=object))
     (array([1, 2]), array(['01', '2'], dtype='<U2'))
@@ -154,12 +145,12 @@ def typed(column: np.ndarray) -> np.ndarray:
         return np.asarray(column)
     cells = [str(cell) for cell in column.tolist()]
     values = [number(cell) for cell in cells]
-    codes = any(cell[:1] == "0" and cell[1:2].isdigit() for cell in cells)
-    if codes or None in values:
+    has_codes = any(cell[:1] == "0" and cell[1:2].isdigit() for cell in cells)
+    if has_codes or None in values:
         return np.array(cells)
     with suppress(ValueError):  # a decimal point, or more than 64 bits
-        whole = [int(cell) for cell in cells]
-        if [str(value) for value in whole] == cells:
-            array = np.array(whole)
+        integers = [int(cell) for cell in cells]
+        if [str(value) for value in integers] == cells:
+            array = np.array(integers)
             return array if array.dtype.kind == "i" else np.array(cells)
     return np.array(values, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""How a text file lays out its table: what separates cells, and whether there is a heading."""
+"""The layout of a table in text: the separator of its cells, and whether it has a heading."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import NamedTuple
 from outsample.files.source import CellError
 
 DELIMITERS = (",", ";", "\t")
-# What stands in a cell without a value, and makes no heading.
+# Cells without a value; alone they do not make a heading.
 MISSING = ("", "na", "n/a", "<na>", "null", "none", "?", "-")
 
-# Words that are numbers to `float`; alone they make no heading, beside other words they are names.
+# Words that `float` reads; alone they do not make a heading, next to other words they are names.
 SPELLED_OUT = ("nan", "inf", "infinity", "+inf", "-inf", "+infinity", "-infinity")
 SHOWN_CHARACTERS = 60  # characters of a cell in an error message
 BOOLEANS = {"true": 1.0, "false": 0.0}
-# Longest cell and row. A row without end is most often a quotation mark without its partner.
+# Longest cell and row; a longer row is usually caused by a quotation mark without its partner.
 MAX_ROW_BYTES = 2**26
 csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))  # 131,072 characters by default
 
-# A cell between blanks: in quotation marks, which may be doubled or escaped inside, or a word.
+# A cell between blanks: a word, or text in quotation marks, which are doubled or escaped inside.
 BETWEEN_BLANKS = re.compile(r'"((?:[^"\\]|\\.|"")*)"(?!\S)|(\S+)')
 
 
@@ -30,19 +30,25 @@ class TextFormat(NamedTuple):
     Attributes
     ----------
     delimiter : str or None
-        What separates cells; None is any number of blanks.
+        Separator of cells; None is any number of blanks.
     heading : bool
         Whether the first line names the columns.
     names : list of str
-        Names of the columns; without a heading they count from "column_1".
+        Names of the columns; "column_1", ... without a heading.
     """
 
     delimiter: str | None
     heading: bool
     names: list[str]
 
+    @property
+    def feature_columns(self) -> range:
+        """Columns that can be features: all but a first column without a name, the row names."""
+        has_row_names = self.heading and len(self.names) > 1 and not self.names[0]
+        return range(int(has_row_names), len(self.names))
+
     def with_row_names(self, second_line: str) -> TextFormat:
-        """Add an unnamed first column if the heading is one cell short: R writes row names so.
+        """Add an unnamed first column if the heading is one cell short, as R writes row names.
 
         >>> text_format('"x" "y"').with_row_names('"first row" 1 2').names
         ['', 'x', 'y']
@@ -54,7 +60,7 @@ class TextFormat(NamedTuple):
 
 
 def text_format(first_line: str, delimiter: str | None = None) -> TextFormat:
-    """Find out the layout from the first line that is not empty.
+    """Return the layout that the first line of a table has.
 
     >>> text_format("id;x;y")
     TextFormat(delimiter=';', heading=True, names=['id', 'x', 'y'])
@@ -62,8 +68,8 @@ def text_format(first_line: str, delimiter: str | None = None) -> TextFormat:
     TextFormat(delimiter=None, heading=False, names=['column_1', 'column_2'])
     """
     if delimiter is None:
-        most = max(DELIMITERS, key=first_line.count)
-        delimiter = most if most in first_line else None
+        most_frequent = max(DELIMITERS, key=first_line.count)
+        delimiter = most_frequent if most_frequent in first_line else None
     elif delimiter.isspace() and delimiter != "\t":
         delimiter = None
     cells = split_line(first_line, delimiter)
@@ -73,7 +79,7 @@ def text_format(first_line: str, delimiter: str | None = None) -> TextFormat:
 
 
 def numbered(n: int) -> list[str]:
-    """Names of columns that have none.
+    """Return the names of n columns without a heading.
 
     >>> numbered(2)
     ['column_1', 'column_2']
@@ -82,7 +88,7 @@ def numbered(n: int) -> list[str]:
 
 
 def split_line(line: str, delimiter: str | None) -> list[str]:
-    """Cells of one line.
+    """Return the cells of a line.
 
     >>> split_line('1,"a, b"', ",")
     ['1', 'a, b']
@@ -97,19 +103,19 @@ def split_line(line: str, delimiter: str | None) -> list[str]:
 
 
 def split_blanks(line: str) -> list[str]:
-    """Cells of a line that are separated by blanks; blanks in quotation marks separate nothing.
+    """Return the cells of a line that are separated by blanks outside quotation marks.
 
     >>> split_blanks('"two words" 1.5 it"s')
     ['two words', '1.5', 'it"s']
     """
     if '"' not in line:
         return line.split()
-    found = (match.group(1, 2) for match in BETWEEN_BLANKS.finditer(line))
-    return [word if quoted is None else quoted.replace('""', '"') for quoted, word in found]
+    cells = (match.group(1, 2) for match in BETWEEN_BLANKS.finditer(line))
+    return [word if text is None else text.replace('""', '"') for text, word in cells]
 
 
 def is_heading(cells: list[str]) -> bool:
-    """Return whether a first line holds names, or pandas' count of columns, and not a row.
+    """Return whether a first line contains names, or pandas' column numbers, and not a row.
 
     >>> is_heading(["1_1", "1_2"]), is_heading(["1", "x"]), is_heading(["nan", ""])
     (True, False, False)
@@ -137,7 +143,7 @@ def number(cell: str) -> float | None:
 
 
 def has_plain_digits(text: str) -> bool:
-    """Return False where `float` reads what no table means: ``2024_01``, digits of other scripts.
+    """Return False for text that only Python reads as numbers: ``2024_01``, non-ASCII digits.
 
     >>> has_plain_digits("202401"), has_plain_digits("2024_01"), has_plain_digits("\uff11\uff12")
     (True, False, False)

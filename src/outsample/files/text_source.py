@@ -1,7 +1,7 @@
 """Tables in text, plain or compressed, from a file or a pipe: read block by block.
 
-pyarrow reads the blocks where it is installed, because it is quick; what it refuses, or all where
-it is missing, is read cell by cell. A block that both can read gives the same numbers by both.
+pyarrow reads large blocks if it is installed, because it is faster. Blocks that it rejects are read
+cell by cell. Both give the same numbers.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from outsample.files.text_format import (
     text_format,
 )
 
-BLOCK = 2**20
-SMALL = 2**16  # bytes that are read sooner than pyarrow is imported
+BLOCK_BYTES = 2**20
+# Smaller blocks are read before pyarrow is imported.
+MIN_ARROW_BYTES = 2**16
 BOM = b"\xef\xbb\xbf"
 
 
@@ -41,22 +42,21 @@ class TextSource:
         self.path = path
         self._stream = stream
         self.size: int | None = None
-        with _damage_told(path):
-            opened = self._open()
-            self._start, first, self._rest = _first_line(opened, path)
-            if stream is None:
-                opened.close()
+        with _readable_errors(path), self._opened() as opened:
+            self._start, first_line, self._buffer = _first_line(opened, path)
             try:
-                self.format = text_format(first, delimiter)
+                self.format = text_format(first_line, delimiter)
             except CellError as error:
                 raise CellError(f"{path}: line {self._start.line + 1} {error}") from None
-        if self.format.heading:
-            rest = self._rest.partition(b"\n")[2]
-            used = len(self._rest) - len(rest)
-            self._start, self._rest = _after(self._start, self._rest[:used]), rest
-            if stream is None:  # of a pipe the next line may be long in coming
-                self.format = self.format.with_row_names(self._second_line())
+            if self.format.heading:
+                heading, newline, self._buffer = self._buffer.partition(b"\n")
+                self._start = _after(self._start, heading + newline)
+                if stream is None:  # the next line of a pipe may take long to arrive
+                    opened.seek(self._start.offset)
+                    second_line = opened.readline(BLOCK_BYTES).decode("utf-8", "replace")
+                    self.format = self.format.with_row_names(second_line)
         self.names, self.has_names = self.format.names, self.format.heading
+        self.feature_columns = self.format.feature_columns
 
     def rows(
         self,
@@ -66,105 +66,151 @@ class TextSource:
         *,
         lenient: bool = False,
     ) -> Iterator[Rows]:
-        """Read columns by number; if lenient, cells that are no numbers are NaN."""
+        """Read columns by number; with ``lenient``, cells that are not numbers become NaN."""
         begin = max(start, self._start)
-        opened = self._open()
-        try:
-            rest = self._rest
+        with self._opened() as opened:
+            buffer = self._buffer
             if self._stream is None:
-                with _damage_told(self.path):
+                with _readable_errors(self.path):
                     opened.seek(begin.offset)
-                rest = b""
-            for block in _blocks(opened, rest, self.path, begin):
-                numbers, texts = self._parsed(block, features, carried, begin, lenient)
+                buffer = b""
+            for block in _blocks(opened, buffer, self.path, begin):
+                numbers, texts = self._parsed(block, features, carried, begin.line, lenient)
                 end = _after(begin, block, len(numbers))
                 if len(numbers):
                     names = [self.names[at] for at in carried]
                     yield Rows(numbers, dict(zip(names, texts, strict=True)), begin, end)
                 begin = end
-        finally:
-            if self._stream is None:
-                opened.close()
 
-    def _open(self) -> Any:
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        """Open the file; a pipe stays open."""
         if self._stream is not None:
-            return self._stream
-        if self.path.lower().endswith(".gz"):
-            return gzip.open(self.path, "rb")
-        opened = open(self.path, "rb")
-        self.size = opened.seek(0, io.SEEK_END)
-        opened.seek(0)
-        return opened
-
-    def _second_line(self) -> str:
-        with _damage_told(self.path), self._open() as opened:
-            opened.seek(self._start.offset)
-            return opened.readline(BLOCK).decode("utf-8", "replace")
+            yield self._stream
+        elif self.path.lower().endswith(".gz"):
+            with gzip.open(self.path, "rb") as opened:
+                yield opened
+        else:
+            with open(self.path, "rb") as opened:
+                self.size = opened.seek(0, io.SEEK_END)
+                opened.seek(0)
+                yield opened
 
     def _parsed(
         self,
         block: bytes,
         features: Sequence[int],
         carried: Sequence[int],
-        begin: Position,
+        first_line: int,
         lenient: bool,
     ) -> tuple[np.ndarray, list[np.ndarray]]:
-        delimiter, width = self.format.delimiter, len(self.names)
-        if delimiter is not None and len(block) > SMALL and find_spec("pyarrow"):
-            found = _by_arrow(block, delimiter, width, features, carried)
-            if found is not None:
-                return found
-        careful = _CellByCell(self.path, delimiter, width, begin.line, lenient)
-        return careful.read(block, features, carried)
+        """Return the numbers (m, D) of a block, and its columns of text."""
+        delimiter = self.format.delimiter
+        if delimiter is not None and len(block) > MIN_ARROW_BYTES and find_spec("pyarrow"):
+            parsed = _by_arrow(block, delimiter, len(self.names), features, carried)
+            if parsed is not None:
+                return parsed
+        rows, lines = self._cells(block, first_line, lenient)
+        numbers = np.empty((len(rows), len(features)))
+        for to, at in enumerate(features):
+            cells = [row[at] for row in rows]
+            try:  # the usual case, five times as fast
+                if not has_plain_digits("".join(cells)):
+                    raise ValueError
+                numbers[:, to] = np.fromiter(map(float, cells), np.float64, len(rows))
+            except ValueError:
+                values = [feature_value(cell) for cell in cells]
+                if None in values and not lenient:
+                    raise self._first_error(rows, lines, features) from None
+                numbers[:, to] = np.array(values, dtype=np.float64)  # None is NaN
+        return numbers, [np.array([row[at] for row in rows], dtype=object) for at in carried]
+
+    def _cells(
+        self, block: bytes, first_line: int, lenient: bool
+    ) -> tuple[list[list[str]], list[int]]:
+        """Return rows of cells, and the line on which each row ends."""
+        width = len(self.names)
+        with _readable_errors(self.path):
+            stream = io.StringIO(block.decode("utf-8"), newline=None)
+        reader: Any = map(split_blanks, stream)
+        if self.format.delimiter is not None:
+            reader = csv.reader(stream, delimiter=self.format.delimiter)
+        rows, lines = [], []
+        try:
+            for at, row in enumerate(reader, start=1):
+                if not any(map(str.strip, row)) and len(row) <= 1:
+                    continue
+                line = first_line + getattr(reader, "line_num", at)
+                if len(row) != width and not lenient:
+                    raise CellError(
+                        f"{self.path}: line {line} has {len(row)} columns, but others have {width}"
+                    )
+                rows.append(row if len(row) == width else [""] * width)
+                lines.append(line)
+        except csv.Error as error:
+            raise CellError(f"{self.path}: after line {first_line}: {error}") from None
+        return rows, lines
+
+    def _first_error(
+        self, rows: list[list[str]], lines: list[int], features: Sequence[int]
+    ) -> CellError:
+        """Return the error of the first cell that is not a number; columns count from 1."""
+        for line, row in zip(lines, rows, strict=True):
+            for at in features:
+                if feature_value(row[at]) is None:
+                    cell = row[at].strip()
+                    problem = f"{quoted(cell)} is not a number" if cell else "a cell is empty"
+                    return CellError(f"{self.path}: line {line}, column {at + 1}: {problem}", at)
+        raise AssertionError("all cells are numbers")
 
 
 def _first_line(stream: Any, path: str) -> tuple[Position, str, bytes]:
-    """Return where the first line with anything in it starts, that line, and what was read on."""
-    begin, rest = Position(), stream.read(len(BOM))
-    if rest == BOM:
-        begin, rest = Position(offset=len(BOM)), b""
+    """Return where the first line with text starts, the line, and all bytes read from there on."""
+    begin, buffer = Position(), stream.read(len(BOM))
+    if buffer == BOM:
+        begin, buffer = Position(offset=len(BOM)), b""
     while True:
-        line, newline, after = rest.partition(b"\n")
+        line, newline, following = buffer.partition(b"\n")
         if newline and not line.strip():
-            begin, rest = _after(begin, line + newline), after
+            begin, buffer = _after(begin, line + newline), following
         elif newline:
             break
         else:
-            more = stream.read1(BLOCK) if hasattr(stream, "read1") else stream.read(BLOCK)
-            if not more:
+            block = getattr(stream, "read1", stream.read)(BLOCK_BYTES)
+            if not block:
                 break
-            rest += more
-            if len(rest) > MAX_ROW_BYTES:
+            buffer += block
+            if len(buffer) > MAX_ROW_BYTES:
                 raise _endless_row(path, begin.line)
     if b"\r" in line.rstrip(b"\r"):
-        raise CellError(f"{path}: its lines end by a carriage return alone; convert them")
-    return begin, line.decode("utf-8"), rest
+        raise CellError(f"{path}: its lines end with a carriage return alone; convert them")
+    return begin, line.decode("utf-8"), buffer
 
 
 def _after(begin: Position, block: bytes, n_rows: int = 0) -> Position:
-    lines = block.count(b"\n") + (block[-1:] not in (b"\n", b""))
-    return Position(begin.row + n_rows, begin.offset + len(block), begin.line + lines)
+    n_lines = block.count(b"\n") + (block[-1:] not in (b"\n", b""))
+    return Position(begin.row + n_rows, begin.offset + len(block), begin.line + n_lines)
 
 
-def _blocks(stream: Any, rest: bytes, path: str, begin: Position) -> Iterator[bytes]:
-    """Cut a stream at the ends of rows: at line ends outside quotation marks."""
-    row = begin.line
+def _blocks(stream: Any, buffer: bytes, path: str, begin: Position) -> Iterator[bytes]:
+    """Cut a stream at ends of rows: line ends outside quotation marks."""
+    line = begin.line
     while True:
-        with _damage_told(path):
-            # As many from where a block begins, so that they are the same when reading goes on.
-            more = stream.read(BLOCK - len(rest) % BLOCK)
-        if not more:
-            if rest.strip():
-                yield rest
+        with _readable_errors(path):
+            # Aligned with the start of a block, so that a resumed run cuts the same blocks.
+            block = stream.read(BLOCK_BYTES - len(buffer) % BLOCK_BYTES)
+        if not block:
+            if buffer.strip():
+                yield buffer
             return
-        rest += more
-        cut = _row_end(rest)
+        buffer += block
+        cut = _row_end(buffer)
         if cut:
-            yield rest[:cut]
-            row += rest[:cut].count(b"\n")
-            rest = rest[cut:]
-        elif len(rest) > MAX_ROW_BYTES:
-            raise _endless_row(path, row)
+            yield buffer[:cut]
+            line += buffer[:cut].count(b"\n")
+            buffer = buffer[cut:]
+        elif len(buffer) > MAX_ROW_BYTES:
+            raise _endless_row(path, line)
 
 
 def _endless_row(path: str, line: int) -> CellError:
@@ -175,10 +221,10 @@ def _endless_row(path: str, line: int) -> CellError:
 
 
 def _row_end(block: bytes) -> int:
-    """Bytes up to the last line end that is in no quotation; 0 without one."""
+    """Return the number of bytes up to the last line end outside quotation marks, or 0."""
     cut = block.rfind(b"\n") + 1
     while cut and block.count(b'"', 0, cut) % 2:
-        # The last line end is inside a quotation, which begins after the end that is sought.
+        # The line end is inside a quotation: look before the mark that opens it.
         cut = block.rfind(b"\n", 0, block.rfind(b'"', 0, cut)) + 1
     return cut
 
@@ -186,7 +232,7 @@ def _row_end(block: bytes) -> int:
 def _by_arrow(
     block: bytes, delimiter: str, width: int, features: Sequence[int], carried: Sequence[int]
 ) -> tuple[np.ndarray, list[np.ndarray]] | None:
-    """Numbers (m, D) and texts by pyarrow, or None where it cannot read a cell as a number."""
+    """Return numbers (m, D) and columns of text, or None if pyarrow rejects a cell."""
     import pyarrow
     from pyarrow import csv as arrow_csv
 
@@ -209,82 +255,12 @@ def _by_arrow(
     numbers = np.empty((table.num_rows, len(features)))
     for to, at in enumerate(features):
         numbers[:, to] = table.column(str(at)).to_numpy()
-    texts = [table.column(str(at)).to_numpy() for at in carried]
-    return numbers, texts
-
-
-class _CellByCell:
-    """Reads a block with Python alone, and says where it is no table of numbers."""
-
-    def __init__(
-        self, path: str, delimiter: str | None, width: int, line: int, lenient: bool
-    ) -> None:
-        self.path, self.delimiter, self.width = path, delimiter, width
-        self.line, self.lenient = line, lenient
-
-    def read(
-        self, block: bytes, features: Sequence[int], carried: Sequence[int]
-    ) -> tuple[np.ndarray, list[np.ndarray]]:
-        rows, lines = self._cells(block)
-        numbers = np.empty((len(rows), len(features)))
-        for to, at in enumerate(features):
-            cells = [row[at] for row in rows]
-            try:  # the usual case, five times as fast
-                if not has_plain_digits("".join(cells)):
-                    raise ValueError
-                numbers[:, to] = np.fromiter(map(float, cells), np.float64, len(rows))
-            except ValueError:
-                values = [feature_value(cell) for cell in cells]
-                if None in values and not self.lenient:
-                    raise self._first_fault(rows, lines, features) from None
-                numbers[:, to] = np.array(values, dtype=np.float64)  # None is NaN
-        texts = [np.array([row[at] for row in rows], dtype=object) for at in carried]
-        return numbers, texts
-
-    def _cells(self, block: bytes) -> tuple[list[list[str]], list[int]]:
-        """Rows of cells, and the line on which each ends."""
-        try:
-            stream = io.StringIO(block.decode("utf-8"), newline=None)
-        except UnicodeDecodeError:
-            raise CellError(f"{self.path}: is not text in UTF-8") from None
-        reader: Any = map(split_blanks, stream)
-        if self.delimiter is not None:
-            reader = csv.reader(stream, delimiter=self.delimiter)
-        rows, lines = [], []
-        try:
-            for at, row in enumerate(reader, start=1):
-                if not any(map(str.strip, row)) and len(row) <= 1:
-                    continue
-                line = self.line + getattr(reader, "line_num", at)
-                if len(row) != self.width and self.lenient:
-                    row = [""] * self.width
-                elif len(row) != self.width:
-                    raise CellError(
-                        f"{self.path}: line {line} has {len(row)} columns, but others have "
-                        f"{self.width}"
-                    )
-                rows.append(row)
-                lines.append(line)
-        except csv.Error as error:
-            raise CellError(f"{self.path}: after line {self.line}: {error}") from None
-        return rows, lines
-
-    def _first_fault(
-        self, rows: list[list[str]], lines: list[int], features: Sequence[int]
-    ) -> CellError:
-        """Say where the first cell is that is no number; lines and columns count from 1."""
-        for line, row in zip(lines, rows, strict=True):
-            for at in features:
-                if feature_value(row[at]) is None:
-                    cell = row[at].strip()
-                    what = f"{quoted(cell)} is no number" if cell else "a cell is empty"
-                    return CellError(f"{self.path}: line {line}, column {at + 1}: {what}", at)
-        raise AssertionError("a number was none, and now all are")
+    return numbers, [table.column(str(at)).to_numpy() for at in carried]
 
 
 @contextmanager
-def _damage_told(path: str) -> Iterator[None]:
-    """Say in one sentence what is wrong with a compressed or foreign file, and name it."""
+def _readable_errors(path: str) -> Iterator[None]:
+    """Turn errors of damaged or foreign files into one sentence with the name of the file."""
     try:
         yield
     except UnicodeDecodeError:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outsample.files.matching import find_columns, match_features
-from outsample.files.source import CellError
+from outsample.files.source import check_finite
 from outsample.files.tables import open_table, read_columns, typed
 from outsample.replay.feeding import Recording
 
@@ -21,10 +21,7 @@ def table_recording(path: str, time_column: str, about: dict[str, Any]) -> Recor
     (when,) = find_columns(source, [time_column])
     matched = match_features(source, names, int(about["n_features"]), carried=[time_column])
     X, carried = read_columns(source, matched.features, [when])
-    if not np.isfinite(X).all():
-        row, column = np.argwhere(~np.isfinite(X))[0].tolist()
-        name = source.names[matched.features[column]]
-        raise CellError(f"{path}: row {row + 1}, column {name!r} has no finite number")
+    check_finite(X, [source.names[at] for at in matched.features], path)
     seconds = as_seconds(carried[time_column], f"{path}: column {time_column!r}")
     order = np.argsort(seconds, kind="stable")
     return Recording(names, X[order], seconds[order] - seconds[order[0]])

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from outsample.placed_frame import PLACED_NUMBERS, map_names_for
 from outsample.points import map_size
 
 ERROR = "left_out_error"
@@ -66,7 +67,8 @@ def collect(
     core, rows = _fitted_map(model)
     Y = np.asarray(core.embedding_, dtype=np.float64)
     d = Y.shape[1]
-    names = _map_names(map_names, d)
+    names = None if map_names is None else [str(name) for name in map_names]
+    names = map_names_for(d, names, taken=PLACED_NUMBERS)
     rows = np.arange(len(Y)) if rows is None else rows
     n_rows = _n_fitted_rows(columns or {}, rows)
     training_columns = {
@@ -130,15 +132,6 @@ def _n_fitted_rows(columns: Mapping[str, Any], rows: np.ndarray) -> int:
     if n_min == len(rows):
         return n_min
     return max([n_min, *map(len, columns.values())])
-
-
-def _map_names(map_names: Iterable[str] | None, d: int) -> list[str]:
-    if map_names is None:
-        return [f"map_{axis + 1}" for axis in range(d)]
-    names = [str(name) for name in map_names]
-    if len(names) != d or len(set(names)) != d:
-        raise ValueError(f"map_names is {names}, but the map has {d} columns with distinct names.")
-    return names
 
 
 def _column(where: str, values: Any, n: int) -> np.ndarray:
