@@ -22,7 +22,7 @@ from sse_starlette.sse import AppStatus
 from outsample import NoveltyDetector, PCAExtension, save
 from outsample.service.app import create_app
 from outsample.service.connection import Connection
-from outsample.service.server import open_service
+from outsample.service.service import Service
 from outsample.service.settings import Settings
 
 NAMES = ["a", "b", "c"]
@@ -61,7 +61,7 @@ def make_service(folder, learns=False, tokens=(TOKEN,), **options):
     path = str(saved(folder))
     learned = f"{path}.learned" if learns else None
     options = {"alpha": 0.05, "learned": learned, "tokens": list(tokens), **options}
-    service = open_service(Settings(model=path, **options))
+    service = Service(Settings(model=path, **options))
     service.recover()
     return service
 

@@ -11,8 +11,8 @@ pytest.importorskip("fastapi", reason="the service needs outsample[serve]")
 
 from browser import browser
 from outsample import NoveltyDetector, PCAExtension, save
-from outsample.service.middleware import SECURITY_HEADERS
-from outsample.service.server import open_service
+from outsample.service.connection import SECURITY_HEADERS
+from outsample.service.service import Service
 from outsample.service.settings import Settings
 from service_tools import TOKEN, Running, make_service, rows
 
@@ -300,7 +300,7 @@ def test_maps_of_other_sizes_and_models_without_p_values(chrome, serve, tmp_path
     model = PCAExtension(n_neighbors=8, weighting="distance", order=0, loss="squared")
     model = (model if d == 2 else NoveltyDetector(model)).fit(X, X[:, :d])
     save(model, tmp_path / "model.outsample")
-    running = serve(open_service(Settings(model=str(tmp_path / "model.outsample"), alpha=0.05)))
+    running = serve(Service(Settings(model=str(tmp_path / "model.outsample"), alpha=0.05)))
     running.place(rows(20))
     chrome.wait(SHOWN, 20)
     place = "const { view, data } = livePage; return view.toScreen(data.placed, 5)"

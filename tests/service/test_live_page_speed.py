@@ -16,7 +16,7 @@ pytest.importorskip("fastapi", reason="the service needs outsample[serve]")
 from browser import browser
 from outsample import PCAExtension, save
 from outsample.service.arrivals import PLACED
-from outsample.service.server import open_service
+from outsample.service.service import Service
 from outsample.service.settings import Settings
 from service_tools import Running
 
@@ -59,7 +59,7 @@ def served(folder):
     )
     extension = PCAExtension(n_neighbors=5, weighting="distance", order=0, loss="squared")
     save(extension.fit(Y, Y), folder / "large.outsample")
-    service = open_service(Settings(model=str(folder / "large.outsample")))
+    service = Service(Settings(model=str(folder / "large.outsample")))
     service.model.numbers = NUMBERS
     return service, Y, rng
 

@@ -147,9 +147,9 @@ BAD = {
     "columns twice": (b'{"rows": [[1, 2, 3, 4]], "columns": ["a", "b", "c", "a"]}', "'a' is rep"),
     "columns more": (b'{"rows": [[1, 2, 3, 4]], "columns": ["a", "b", "c", "d"]}', "'d' is rep"),
     "record text": (b'{"rows": [{"a": 1, "b": "x", "c": 2}]}', "row 0, column 'b' is not a number"),
-    "record empty": (b'{"rows": [{}]}', "row 0 has no columns"),
+    "record empty": (b'{"rows": [{}]}', "row 0 has no column 'a'"),
     "record more": (b'{"rows": [{"a": 1, "b": 1, "c": 1}, {"a": 1, "b": 1, "c": 1, "d": 1}]}',
-                    "row 1 has a column 'd'"),
+                    "row 1 has an unknown column 'd'"),
     "mixed": (b'{"rows": [{"a": 1, "b": 1, "c": 1}, [1, 2, 3]]}', "row 1 is not an object"),
 }  # fmt: skip
 
@@ -297,7 +297,7 @@ def test_everybody_needs_the_token_if_there_is_one(folder, monkeypatch):
             assert client.send("/place", rows(1), **header).status_code == 200
         for path in ("/model", "/metrics", "/events", "/map", "/openapi.json", "/v2", "/point/1"):
             assert client.get(path).status_code == 401, path
-        for path in ("/health", "/ready", "/v2/health/live", "/", "/live.js"):
+        for path in ("/health", "/ready", "/v2/health/live", "/", "/page/live.js", "/style.css"):
             assert client.get(path).status_code == 200, path
     service.end()
 
@@ -391,6 +391,9 @@ def test_what_it_reports_about_itself(client):
     assert asyncio.run(client.request("HEAD", "/health")).status_code == 200
     page = client.get("/")
     assert "unsafe" not in page.headers["content-security-policy"]
+    again = client.get("/")  # answered with the headers, and the ids, of all earlier requests
+    assert len(again.headers.raw) == len(page.headers.raw)
+    assert len(again.headers.get_list("x-request-id")) == 1
     text = client.get("/metrics").text
     assert 'outsample_requests_total{path="/place",status="422"}' in text
     assert 'outsample_request_seconds_bucket{le="+Inf",path="/place"}' in text

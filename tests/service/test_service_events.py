@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the service needs outsample[serve]")
 
-from outsample.service import events
+from outsample.service import arrivals
 from outsample.service.arrivals import LEARNED, PLACED, Ring
 from service_tools import AUTHORISED, Client, Running, fitted, make_service, rows
 
@@ -73,7 +73,7 @@ def test_a_watcher_goes_on_where_it_stopped(running):
 
 
 def test_long_requests_are_sent_in_parts(running, monkeypatch):
-    monkeypatch.setattr(events, "MAX_ROWS", 4)
+    monkeypatch.setattr(arrivals, "MAX_ROWS", 4)
     first = running.service.ring.next_id
     found = read(running, None, 3, [rows(10)])
     assert [payload["n_rows"] for _, _, payload in found] == [4, 4, 2]
@@ -86,7 +86,7 @@ def test_watchers_leave_nothing_behind(running):
     for _ in range(5):
         read(running, 0, 1, [rows(1)])
     end = time.monotonic() + 20
-    while running.service.ring.watchers or running.service.n_listeners:
+    while running.service.ring.watchers:
         assert time.monotonic() < end
         running.place(rows(1))
         time.sleep(0.05)
@@ -155,8 +155,8 @@ def test_an_arrival_in_detail(running):
     assert details["neighbors"][0]["columns"] == {"id": f"point {near.indices[0][0]}"}
     assert details["values"] == dict(zip("abc", X[0].tolist(), strict=True))
     assert details["main_reason"] in details["reasons"]
-    for wrong in ("0", "999999", "x", "-1", "1e3"):
-        assert client.get(f"/point/{wrong}").status_code == 404
+    for number, status in (("0", 404), ("999999", 404), ("x", 422), ("-1", 422), ("1e3", 422)):
+        assert client.get(f"/point/{number}").status_code == status
 
 
 def test_the_map_is_packed_as_on_the_report_page(running):

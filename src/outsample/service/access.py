@@ -9,7 +9,7 @@ import os
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from fastapi import Request
+from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 
 from outsample.service.errors import RequestError
@@ -18,7 +18,6 @@ TOKEN_VARIABLE, READ_VARIABLE = "OUTSAMPLE_TOKEN", "OUTSAMPLE_READ_TOKEN"
 MIN_TOKEN_LENGTH = 16
 # A wrong token is answered late, and only so many are answered at a time.
 WRONG_TOKEN_SECONDS, MAX_WRONG_TOKENS = 0.5, 32
-_wrong_tokens = 0
 
 
 def read_tokens(variable: str) -> list[str]:
@@ -58,53 +57,42 @@ class Access(HTTPBearer):
     It reads the header itself: each dependency of a dependency costs a tenth of a millisecond.
     """
 
-    def __init__(self, may_write: bool) -> None:
+    n_wrong_tokens = 0  # that are being answered
+
+    def __init__(self, can_write: bool) -> None:
         super().__init__(scheme_name="token", auto_error=False)
-        self.may_write = may_write
+        self.can_write = can_write
 
     async def __call__(self, request: Request) -> None:  # type: ignore[override]
         """Require a token; without any token, a request from this machine that only reads."""
-        settings, path = request.scope["state"]["service"].settings, request.scope["path"]
+        settings, path = request.app.state.service.settings, request.scope["path"]
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         token = token.strip() if scheme.lower() == "bearer" else ""
-        if not settings.tokens and (self.may_write or not _is_local(request)):
+        if not settings.tokens and (self.can_write or not _is_local(request)):
             reason = f"{path} needs a token: start the service with {TOKEN_VARIABLE}"
             raise RequestError(403, reason)
         if settings.tokens and not _matches(token, settings.tokens):
             if not _matches(token, settings.read_tokens):
-                await _reject(request, token)
-            if self.may_write:
+                await self._reject(token)
+            if self.can_write:
                 raise RequestError(403, f"{path} needs a token that is not for reading only")
-        if request.method == "POST":
-            check_same_site(request)
+        if request.method == "POST" and not _is_same_site(request):
+            raise RequestError(403, "requests from pages of other sites are rejected")
+
+    async def _reject(self, token: str) -> None:
+        if not token:
+            raise RequestError(401, "send a token: Authorization: Bearer ...")
+        if Access.n_wrong_tokens >= MAX_WRONG_TOKENS:
+            raise RequestError(429, "too many wrong tokens; try again", retry_after=1)
+        Access.n_wrong_tokens += 1
+        try:
+            await asyncio.sleep(WRONG_TOKEN_SECONDS)
+        finally:
+            Access.n_wrong_tokens -= 1
+        raise RequestError(401, "the token is wrong")
 
 
-READER, WRITER = Access(may_write=False), Access(may_write=True)
-
-
-def check_same_site(request: Request) -> None:
-    """Reject requests that a page of another site sends."""
-    headers = request.headers
-    site = headers.get("sec-fetch-site", "none")
-    origin = headers.get("origin")
-    is_other = origin is not None and urlsplit(origin).netloc != headers.get("host")
-    if site not in ("same-origin", "none") or is_other:
-        raise RequestError(403, "requests from pages of other sites are rejected")
-
-
-async def _reject(request: Request, token: str) -> None:
-    global _wrong_tokens
-    if not token:
-        raise RequestError(401, "send a token: Authorization: Bearer ...")
-    request.scope["outsample.release"]()  # it does not keep others from the model
-    if _wrong_tokens >= MAX_WRONG_TOKENS:
-        raise RequestError(429, "too many wrong tokens; try again", retry_after=1)
-    _wrong_tokens += 1
-    try:
-        await asyncio.sleep(WRONG_TOKEN_SECONDS)
-    finally:
-        _wrong_tokens -= 1
-    raise RequestError(401, "the token is wrong")
+READ, WRITE = [Depends(Access(can_write=False))], [Depends(Access(can_write=True))]
 
 
 def _matches(token: str, tokens: list[str]) -> bool:
@@ -119,3 +107,10 @@ def _is_local(request: Request) -> bool:
     """
     client = request.client.host if request.client is not None else ""
     return is_loopback(client) and is_loopback(request.url.hostname or "")
+
+
+def _is_same_site(request: Request) -> bool:
+    """Return whether a request comes from our page or from no page."""
+    origin = request.headers.get("origin")
+    is_other = origin is not None and urlsplit(origin).netloc != request.headers.get("host")
+    return not is_other and request.headers.get("sec-fetch-site") in (None, "same-origin", "none")

@@ -3,41 +3,41 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import signal
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib import resources
 from typing import Annotated, Any
 
 import anyio
 import numpy as np
-from fastapi import Depends, FastAPI, Header, Query, Request, Response
+from fastapi import FastAPI, Header, Request, Response
 from fastapi.exceptions import RequestValidationError
 from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import Field
 from sse_starlette.sse import EventSourceResponse
 from starlette.exceptions import HTTPException
-from starlette.routing import Route
+from starlette.staticfiles import StaticFiles
 
 import outsample
-from outsample.service import access, errors, inference, schemas
-from outsample.service.bodies import answer_rows, read_rows
-from outsample.service.errors import RequestError
-from outsample.service.events import parse_id, watch
-from outsample.service.logs import flush_log
-from outsample.service.middleware import RequestMiddleware
-from outsample.service.page_files import page_files
-from outsample.service.row_formats import ARROW, JSON, write_json
+from outsample.report.page import STYLE
+from outsample.service import inference, schemas
+from outsample.service.access import READ, WRITE
+from outsample.service.arrivals import watch
+from outsample.service.connection import RequestMiddleware
+from outsample.service.errors import RequestError, answer_error
+from outsample.service.monitoring import log, stop_log
 from outsample.service.served_model import ServedModel, open_model
 from outsample.service.service import Service
 from outsample.service.settings import MAX_LISTENERS
+from outsample.service.tables import ARROW, JSON, answer_rows, read_rows
 
-log = logging.getLogger("outsample.service")
-READER, WRITER = [Depends(access.READER)], [Depends(access.WRITER)]
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": schemas.Problem} for code in (401, 403, 408, 413, 415, 422, 429, 503, 507)
 }
+Id = Annotated[int, Field(ge=0, lt=2**53)]  # of an arrival
 ARROW_TABLE: dict[str, Any] = {"content": {ARROW: {"schema": {}}}}
 
 
@@ -48,26 +48,23 @@ def create_app(service: Service) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
         service.ring.loop = asyncio.get_running_loop()
         _reload_on_hangup(service)
-        thread = threading.Thread(target=_recover, args=[service], name="recovery", daemon=True)
-        thread.start()
+        threading.Thread(target=service.recover, name="recovery", daemon=True).start()
         yield {"service": service}
         await asyncio.to_thread(service.end)
-        await asyncio.to_thread(flush_log)
+        await asyncio.to_thread(stop_log)
 
     app = FastAPI(
         title="outsample", version=outsample.__version__, openapi_url=None,
         summary="Places rows on a map, with the quality of each position.", lifespan=lifespan,
     )  # fmt: skip
-    app.add_exception_handler(HTTPException, errors.handle_http_error)
-    app.add_exception_handler(RequestValidationError, errors.handle_invalid_parameter)
+    app.state.service = service
+    app.add_exception_handler(HTTPException, answer_error)
+    app.add_exception_handler(RequestValidationError, answer_error)
     app.add_middleware(RequestMiddleware, service=service)
     _add_data_routes(app, service)
     _add_state_routes(app, service)
-    _add_watching_routes(app, service)
+    _add_page(app, service)
     app.include_router(inference.router)
-    for path, (body, kind) in page_files().items():
-        file = Response(body, media_type=kind, headers={"Cache-Control": "no-cache"})
-        app.router.routes.append(Route(path, file))
     return app
 
 
@@ -75,14 +72,14 @@ def _add_data_routes(app: FastAPI, service: Service) -> None:
     body = _describe_body(service.model)
 
     @app.post("/place", responses=PROBLEMS | {200: {"model": schemas.Placed, **ARROW_TABLE}},
-              openapi_extra=body, dependencies=READER)  # fmt: skip
+              openapi_extra=body, dependencies=READ)  # fmt: skip
     async def place(request: Request) -> Response:
         """Place rows on the map."""
         model, answer = await service.place(await read_rows(request))
         return await answer_rows(request, model, answer)
 
     @app.post("/learn", responses=PROBLEMS | {200: {"model": schemas.Learned, **ARROW_TABLE}},
-              openapi_extra=body, dependencies=WRITER)  # fmt: skip
+              openapi_extra=body, dependencies=WRITE)  # fmt: skip
     async def learn(
         request: Request,
         idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
@@ -91,22 +88,36 @@ def _add_data_routes(app: FastAPI, service: Service) -> None:
         model, answer = await service.learn(await read_rows(request), idempotency_key)
         return await answer_rows(request, model, answer)
 
+    @app.post("/reload", dependencies=WRITE, responses=PROBLEMS)
+    def reload() -> dict[str, str | bool]:
+        """Serve the model file as it is now; a bad file is rejected, and the old model stays."""
+        before = service.model.digest
+        try:
+            if service.settings.workers > 1:  # the parent replaces them one after the other
+                digest = open_model(service.settings.model).digest
+                os.kill(os.getppid(), signal.SIGHUP)
+            else:
+                service.reload()
+                digest = service.model.digest
+        except (OSError, ValueError) as error:
+            raise RequestError(422, f"{error} The model that was served before stays.") from None
+        return {"digest": digest, "changed": digest != before}
+
 
 def _add_state_routes(app: FastAPI, service: Service) -> None:
-    @app.get("/model", dependencies=READER, response_model=schemas.ModelDescription,
+    @app.get("/model", dependencies=READ, response_model=schemas.ModelDescription,
              response_model_exclude_unset=True)  # fmt: skip
     def model() -> Any:
         """Return what is served: names, sizes, what was learned."""
         return service.describe()
 
     @app.get("/health")
-    async def health() -> schemas.State:
+    async def health() -> dict[str, str]:
         """Return that the service is alive."""
-        return schemas.State(status="alive")
+        return {"status": "alive"}
 
-    @app.get("/ready", responses={503: {"model": schemas.State}}, response_model=schemas.State,
-             response_model_exclude_none=True)  # fmt: skip
-    async def ready(response: Response) -> Any:
+    @app.get("/ready", responses={503: {}})
+    async def ready(response: Response) -> dict[str, str | int]:
         """Return whether the service takes requests, and how far it has come until then."""
         if service.is_ready and not service.is_ending:
             return {"status": "ready"}
@@ -114,67 +125,61 @@ def _add_state_routes(app: FastAPI, service: Service) -> None:
         status = "ending" if service.is_ending else "starting"
         return {"status": status, **service.progress()}
 
-    @app.get("/openapi.json", dependencies=READER, include_in_schema=False)
+    @app.get("/openapi.json", dependencies=READ, include_in_schema=False)
     def openapi() -> Any:
         return app.openapi()
 
-    @app.get("/metrics", dependencies=READER, response_class=Response)
+    @app.get("/metrics", dependencies=READ, response_class=Response)
     def metrics() -> Response:
         """Return counts and times for Prometheus."""
         return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
-    @app.post("/reload", dependencies=WRITER, responses=PROBLEMS)
-    def reload() -> schemas.Reloaded:
-        """Serve the model file as it is now; a bad file is rejected, and the old model stays."""
-        try:
-            if service.settings.workers == 1:
-                is_changed = service.reload()
-                return schemas.Reloaded(digest=service.model.digest, changed=is_changed)
-            # The parent replaces its workers one after the other.
-            digest = open_model(service.settings.model).digest
-            is_changed = digest != service.model.digest
-            os.kill(os.getppid(), signal.SIGHUP)
-            return schemas.Reloaded(digest=digest, changed=is_changed)
-        except (OSError, ValueError) as error:
-            raise RequestError(422, f"{error} The model that was served before stays.") from None
 
+def _add_page(app: FastAPI, service: Service) -> None:
+    """Add the live page and what it asks for."""
+    page = resources.files("outsample.service").joinpath("page", "index.html").read_bytes()
+    packed: dict[str, bytes] = {}  # the map by the digest of its model
+    app.mount("/page", StaticFiles(packages=[("outsample.service", "page")]))
+    app.mount("/viewer", StaticFiles(packages=[("outsample.report", "viewer")]))
 
-def _add_watching_routes(app: FastAPI, service: Service) -> None:
-    @app.get("/events", dependencies=READER, response_class=EventSourceResponse)
+    @app.get("/", include_in_schema=False)
+    async def index() -> Response:
+        return Response(page, media_type="text/html")
+
+    @app.get("/style.css", include_in_schema=False)
+    async def style() -> Response:
+        return Response(STYLE, media_type="text/css")
+
+    @app.get("/events", dependencies=READ, response_class=EventSourceResponse)
     async def events(
-        last_event_id: Annotated[str | None, Header()] = None,
-        after: Annotated[str | None, Query()] = None,
+        last_event_id: Annotated[Id | None, Header()] = None, after: Id | None = None
     ) -> EventSourceResponse:
         """Send arrivals as they come, as server-sent events."""
-        if service.n_listeners >= MAX_LISTENERS:
+        if len(service.ring.watchers) >= MAX_LISTENERS:
             reason = f"{MAX_LISTENERS} event streams are open; try again"
             raise RequestError(503, reason, retry_after=10)
-        last = parse_id(last_event_id or after)
         end = anyio.Event()
         return EventSourceResponse(
-            watch(service, last, end), sep="\n", send_timeout=service.settings.timeout,
-            shutdown_event=end, shutdown_grace_period=5,
+            watch(service, after if last_event_id is None else last_event_id, end), sep="\n",
+            send_timeout=service.settings.timeout, shutdown_event=end, shutdown_grace_period=5,
         )  # fmt: skip
 
-    packed: dict[str, bytes] = {}
-
-    @app.get("/map", dependencies=READER, response_class=Response)
+    @app.get("/map", dependencies=READ, response_class=Response)
     def points() -> Response:
         """Return the points of the map, packed."""
         model = service.model
         if model.digest not in packed:
             packed.clear()
-            packed[model.digest] = _packed_map(model)
+            packed[model.digest] = _pack_map(model)
         return Response(packed[model.digest], media_type="application/octet-stream")
 
-    @app.get("/point/{number}", dependencies=READER, response_class=Response)
-    def point(number: str) -> Response:
+    @app.get("/point/{number}", dependencies=READ, response_class=Response)
+    def point(number: Id) -> Response:
         """Return everything about one arrival: numbers, reasons, neighbours."""
-        at = parse_id(number)
-        arrivals = None if at is None else service.ring.arrival(at)
+        arrivals = service.ring.arrival(number)
         if arrivals is None:
             kept = f"arrivals {service.ring.first_id} to {service.ring.next_id - 1} are kept"
-            raise RequestError(404, f"there is no arrival {number[:20]!r}; {kept}")
+            raise RequestError(404, f"there is no arrival {number}; {kept}")
         model, row = service.model, arrivals.rows[0]
         names = model.feature_names or [str(column) for column in range(len(row))]
         details: dict[str, Any] = {
@@ -183,41 +188,30 @@ def _add_watching_routes(app: FastAPI, service: Service) -> None:
             "values": dict(zip(names, row.tolist(), strict=True)),
             "neighbors": model.neighbors(row),
         }  # fmt: skip
-        explained = model.explain(arrivals.rows)
-        if explained is not None:
-            details["main_reason"] = explained[0].main_reason
-            reasons = explained[0].reasons.items()
+        for explanation in model.explain(arrivals.rows):
+            details["main_reason"] = explanation.main_reason
+            reasons = explanation.reasons.items()
             details["reasons"] = {name: reason._asdict() for name, reason in reasons}
-        return Response(write_json(details), media_type=JSON)
-
-
-def _recover(service: Service) -> None:
-    try:
-        service.recover()
-    except Exception:
-        if service.on_failure is None:
-            raise
-        service.on_failure()
+        return Response(schemas.write_json(details), media_type=JSON)
 
 
 def _reload_on_hangup(service: Service) -> None:
     """Reload the model on SIGHUP, where there are signals and one process."""
 
-    def reload() -> None:
+    async def reload() -> None:
         try:
-            if not service.reload():
+            if not await asyncio.to_thread(service.reload):
                 log.info("the model file has not changed")
         except Exception as error:
             log.error("the model that was served before stays: %s", error)
 
-    if service.settings.workers > 1 or threading.current_thread() is not threading.main_thread():
-        return
-    if hasattr(signal, "SIGHUP"):
+    is_main = threading.current_thread() is threading.main_thread()
+    if service.settings.workers == 1 and is_main and hasattr(signal, "SIGHUP"):
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGHUP, lambda: loop.run_in_executor(None, reload) and None)
+        loop.add_signal_handler(signal.SIGHUP, lambda: loop.create_task(reload()) and None)
 
 
-def _packed_map(model: ServedModel) -> bytes:
+def _pack_map(model: ServedModel) -> bytes:
     from outsample.report.map_data import collect
     from outsample.report.map_packing import packed
 
@@ -234,6 +228,6 @@ def _describe_body(model: ServedModel) -> dict[str, Any]:
     example: dict[str, Any] = {"rows": [row]}
     if model.feature_names is not None:
         example["columns"] = model.feature_names
-    kinds = [schemas.Rows.model_json_schema(), schemas.Records.model_json_schema()]
-    content = {"schema": {"anyOf": kinds}, "examples": {"one row": {"value": example}}}
+    formats = [schemas.Rows.model_json_schema(), schemas.Records.model_json_schema()]
+    content = {"schema": {"anyOf": formats}, "examples": {"one row": {"value": example}}}
     return {"requestBody": {"required": True, "content": {JSON: content, ARROW: {"schema": {}}}}}

@@ -13,11 +13,37 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from outsample.service.errors import RequestError
+
+
+class Gate:
+    """Counts the requests that wait for the model or are being answered, up to a limit."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit, self.n_inside = limit, 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next request is rejected."""
+        return self.n_inside >= self.limit
+
+    def check(self) -> None:
+        """Reject a request if there are too many."""
+        if self.is_full:
+            reason = "more requests wait than can be answered soon; try again"
+            raise RequestError(429, reason, retry_after=1)
+
+    def __enter__(self) -> None:
+        self.check()
+        self.n_inside += 1
+
+    def __exit__(self, *exception: object) -> None:
+        self.n_inside -= 1
 
 
 class Job(NamedTuple):
@@ -59,48 +85,33 @@ class Batcher:
     def _run(self) -> None:
         for library in ThreadpoolController().select(user_api="openmp").lib_controllers:
             library.set_num_threads(1)  # a setting of the calling thread
-        while (jobs := self._next_jobs()) is not None:
+        while jobs := self._next_jobs():
             jobs = [job for job in jobs if not job.future.cancelled()]
-            if not jobs:
-                continue
             try:
-                answers = self.work([job.call for job in jobs])
+                answers = self.work([job.call for job in jobs]) if jobs else []
             except Exception as error:
                 answers = [error] * len(jobs)
-            _settle(jobs, answers)
+            if jobs:
+                results = zip([job.future for job in jobs], answers, strict=True)
+                with suppress(RuntimeError):  # the event loop has ended: nobody waits
+                    jobs[-1].future.get_loop().call_soon_threadsafe(_set_results, results)
 
-    def _next_jobs(self) -> list[Job] | None:
-        first = self.jobs.get()
-        if first is None:
-            return None
-        jobs, n_rows = [first], first.n_rows
-        while n_rows < self.max_rows:
-            try:
-                job = self.jobs.get_nowait()
-            except queue.Empty:
-                break
-            if job is None:
-                self.jobs.put(None)  # ends the thread after these jobs
-                break
+    def _next_jobs(self) -> list[Job]:
+        """Return the jobs that wait, at least one; nothing when the thread is to end."""
+        job, jobs, n_rows = self.jobs.get(), [], 0
+        while job is not None:
             jobs.append(job)
             n_rows += job.n_rows
+            if n_rows >= self.max_rows or self.jobs.empty():
+                return jobs
+            job = self.jobs.get()
+        if jobs:
+            self.jobs.put(None)  # ends the thread after these jobs
         return jobs
 
 
-def _settle(jobs: list[Job], answers: list[Any]) -> None:
-    """Hand answers to the event loops that wait for them, each loop once."""
-    answers_by_loop: dict[asyncio.AbstractEventLoop, list[Any]] = {}
-    for job, answer in zip(jobs, answers, strict=True):
-        answers_by_loop.setdefault(job.future.get_loop(), []).append((job.future, answer))
-    for loop, pairs in answers_by_loop.items():
-        try:
-            loop.call_soon_threadsafe(_set_results, pairs)
-        except RuntimeError:  # the loop has ended: nobody waits
-            pass
-
-
-def _set_results(pairs: list[tuple[asyncio.Future[Any], Any]]) -> None:
-    for future, answer in pairs:
+def _set_results(results: Any) -> None:
+    for future, answer in results:
         if future.done():
             continue
         if isinstance(answer, Exception):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import HTTPException, Request
+from fastapi.exceptions import RequestValidationError
 from starlette.responses import JSONResponse, Response
 
 REASONS = {404: "there is nothing at this path", 405: "this path takes another method"}
@@ -14,7 +15,7 @@ class RequestError(HTTPException):
     """A rejected request; ``location`` is the row and column of a wrong value."""
 
     def __init__(
-        self, status: int, reason: str, *, retry_after: int | None = None, **location: Any
+        self, status: int, reason: str, retry_after: int | None = None, **location: Any
     ) -> None:
         headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
         if status == 401:
@@ -25,18 +26,15 @@ class RequestError(HTTPException):
         self.location = location
 
 
-async def handle_http_error(request: Request, error: Any) -> Response:
-    """Answer an `HTTPException`, ours or the framework's."""
-    location = getattr(error, "location", None)
-    reason = error.detail if location is not None else REASONS.get(error.status_code, error.detail)
-    payload = {"reason": reason, **(location or {})}
+async def answer_error(request: Request, error: Any) -> Response:
+    """Answer a rejected request; FastAPI rejects unknown paths and wrong parameters itself."""
+    if isinstance(error, RequestValidationError):
+        first = error.errors()[0]
+        error = RequestError(422, f"{first['loc'][-1]}: {first['msg']}")
+    elif not isinstance(error, RequestError):
+        reason = REASONS.get(error.status_code, error.detail)
+        error = RequestError(error.status_code, reason)
+    payload = {"reason": error.detail, **error.location}
     if request.url.path.startswith("/v2"):
-        payload["error"] = reason  # the name that the inference protocol uses
+        payload["error"] = error.detail  # the name that the inference protocol uses
     return JSONResponse(payload, error.status_code, error.headers)
-
-
-async def handle_invalid_parameter(request: Request, error: Any) -> Response:
-    """Answer a header or query parameter that FastAPI rejects."""
-    first = error.errors()[0]
-    rejected = RequestError(422, f"{first['loc'][-1]}: {first['msg']}")
-    return await handle_http_error(request, rejected)

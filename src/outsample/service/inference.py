@@ -6,46 +6,80 @@ are JSON or binary: then the JSON comes first, and a header has its length.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from fastapi import APIRouter, Depends, Request, Response
-from pydantic import FailFast, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, field_validator
 
 import outsample
-from outsample.service.access import READER
-from outsample.service.bodies import LARGE_BODY_BYTES, content_type, in_thread, log_rows, read_body
+from outsample.service import tables
+from outsample.service.access import READ
 from outsample.service.errors import RequestError
-from outsample.service.row_formats import JSON, check_values, column_order, parse_json, write_json
-from outsample.service.schemas import InferenceRequest, Number
+from outsample.service.schemas import Numbers, write_json
 from outsample.service.served_model import ServedModel
-from outsample.service.service import MANY_ROWS, Service
+from outsample.service.service import Service
 from outsample.service.settings import MAX_JSON_BYTES
 
 JSON_LENGTH = "inference-header-content-length"
+BINARY = "application/octet-stream"
 DTYPES = {
     "FP16": "<f2", "FP32": "<f4", "FP64": "<f8", "INT8": "i1", "INT16": "<i2", "INT32": "<i4",
     "INT64": "<i8", "UINT8": "u1", "UINT16": "<u2", "UINT32": "<u4", "UINT64": "<u8",
 }  # fmt: skip
-NUMBERS = TypeAdapter(Annotated[list[Number], FailFast()])
-BINARY = "application/octet-stream"
-router, models = APIRouter(prefix="/v2"), APIRouter(dependencies=[Depends(READER)])
+Side = Annotated[int, Field(strict=True, gt=0, lt=2**31)]
 
 
-def _served_model(request: Request, name: str, version: str = "1") -> ServedModel:
+class Tensor(BaseModel):
+    """The input; ``data`` is flat or one list per row, and missing if the tensor is binary."""
+
+    name: str
+    shape: tuple[Side, Side]
+    datatype: Literal[*DTYPES]  # type: ignore[valid-type]
+    data: Numbers = []
+    parameters: dict[str, Any] = {}
+
+    @field_validator("data", mode="before")
+    @classmethod
+    def flatten(cls, data: Any) -> Any:
+        """Return the numbers of all rows in one list."""
+        if isinstance(data, list) and all(isinstance(row, list) for row in data):
+            return [value for row in data for value in row]
+        return data
+
+
+class RequestedOutput(BaseModel):
+    """An output that is asked for."""
+
+    name: str
+    parameters: dict[str, Any] = {}
+
+
+class InferenceRequest(BaseModel):
+    """A request with one input, the rows."""
+
+    id: str | None = None
+    inputs: tuple[Tensor]
+    outputs: list[RequestedOutput] | None = None
+    parameters: dict[str, Any] = {}
+
+
+router, models = APIRouter(prefix="/v2"), APIRouter(dependencies=READ)
+
+
+async def _served_model(request: Request, name: str, version: str = "1") -> ServedModel:
     """Return the model, if the path names it."""
-    model: ServedModel = request.scope["state"]["service"].model
-    if name != model.description["name"] or version != "1":
-        known = model.description["name"]
-        reason = f"there is no model {name[:60]!r}, version {version[:20]!r}; there is {known!r}"
-        raise RequestError(404, f"{reason}, version '1'")
+    model: ServedModel = request.app.state.service.model
+    if name != model.name or version != "1":
+        reason = f"there is no model {name[:60]!r}, version {version[:20]!r}"
+        raise RequestError(404, f"{reason}; there is {model.name!r}, version '1'")
     return model
 
 
 Served = Annotated[ServedModel, Depends(_served_model)]
 
 
-@router.get("", dependencies=[Depends(READER)])
+@router.get("", dependencies=READ)
 async def server() -> dict[str, Any]:
     """Return the name of the server."""
     version = outsample.__version__
@@ -61,7 +95,7 @@ async def live() -> dict[str, bool]:
 @router.get("/health/ready")
 async def ready(request: Request, response: Response) -> dict[str, bool]:
     """Return whether the service takes requests."""
-    service: Service = request.scope["state"]["service"]
+    service: Service = request.app.state.service
     is_ready = service.is_ready and not service.is_ending
     response.status_code = 200 if is_ready else 503
     return {"ready": is_ready}
@@ -70,122 +104,97 @@ async def ready(request: Request, response: Response) -> dict[str, bool]:
 @models.get("")
 async def metadata(model: Served) -> dict[str, Any]:
     """Return the model's input and outputs."""
-    rows = {"name": "rows", "datatype": "FP64", "shape": [-1, model.n_features]}
-    axes = {"name": "coordinates", "datatype": "FP64", "shape": [-1, len(model.map_names)]}
-    outputs = [{"name": name, "datatype": _datatype(name), "shape": [-1]} for name in model.numbers]
-    about = {"name": model.description["name"], "versions": ["1"], "platform": "outsample"}
-    return {**about, "inputs": [rows], "outputs": [axes, *outputs]}
+    shapes = {"coordinates": [-1, len(model.map_names)], **{key: [-1] for key in model.numbers}}
+    return {
+        "name": model.name, "versions": ["1"], "platform": "outsample",
+        "inputs": [{"name": "rows", "datatype": "FP64", "shape": [-1, model.n_features]}],
+        "outputs": [
+            {"name": name, "datatype": _datatype(name), "shape": shape}
+            for name, shape in shapes.items()
+        ],
+    }  # fmt: skip
 
 
 @models.get("/ready")
 async def model_ready(request: Request, response: Response, model: Served) -> dict[str, Any]:
     """Return whether the model takes requests."""
-    return {"name": model.description["name"], **await ready(request, response)}
+    return {"name": model.name, **await ready(request, response)}
 
 
 @models.post("/infer")
 async def infer(request: Request, model: Served) -> Response:
     """Place rows; the outputs are the columns of the answer."""
-    service: Service = request.scope["state"]["service"]
-    service.check_ready()
-    length, kind = request.headers.get(JSON_LENGTH), content_type(request)
+    service: Service = request.app.state.service
+    length, kind = request.headers.get(JSON_LENGTH), tables.content_type(request)
     # A page of another site cannot set the header of binary tensors, as Triton's client does.
-    if kind != JSON and not (length is not None and kind in ("", BINARY)):
-        raise RequestError(415, f"send {JSON}, or binary tensors with {JSON_LENGTH}")
-    settings = service.settings
-    max_json_bytes = min(MAX_JSON_BYTES, settings.max_bytes)
-    max_bytes = max_json_bytes if length is None else settings.max_bytes
-    body = await read_body(request, service, max_bytes)
-    size = len(body) if length is None else int(length) if length.isdigit() else -1
-    if not 0 <= size <= min(len(body), max_json_bytes):
+    if kind != tables.JSON and not (length is not None and kind in ("", BINARY)):
+        raise RequestError(415, f"send {tables.JSON}, or binary tensors with {JSON_LENGTH}")
+    max_bytes = service.settings.max_bytes
+    max_json_bytes = min(MAX_JSON_BYTES, max_bytes)
+    body = await tables.read_body(request, max_json_bytes if length is None else max_bytes)
+    n_json = len(body) if length is None else int(length) if length.isdigit() else -1
+    if not 0 <= n_json <= min(len(body), max_json_bytes):
         raise RequestError(422, f"{JSON_LENGTH} is not the length of the JSON in the body")
-    is_large = len(body) > LARGE_BODY_BYTES
-    asked, rows = await in_thread(
-        is_large, _read, body[:size], body[size:], model, settings.max_rows
-    )
-    log_rows(request, rows)
-    outputs = _requested(asked, ["coordinates", *model.numbers])
+    is_large = len(body) > tables.LARGE_BODY_BYTES
+    asked = await tables.in_thread(is_large, tables.parse_json, InferenceRequest, body[:n_json])
+    arguments = asked.inputs[0], body[n_json:], model
+    rows = await tables.parse_rows(request, len(body), _read_tensor, *arguments)
+    outputs = _outputs(asked, ["coordinates", *model.numbers])
     model, answer = await service.place(rows)
-    about = {"model_name": model.description["name"], "model_version": "1"}
-    if asked.id is not None:
-        about["id"] = asked.id
-    body, headers = await in_thread(len(rows) > MANY_ROWS, _write, about, outputs, answer)
+    head = {"id": asked.id} if asked.id is not None else {}
+    head |= {"model_name": model.name, "model_version": "1"}
+    is_large = len(rows) > tables.MANY_ROWS
+    text, binary = await tables.in_thread(is_large, _write, head, outputs, answer)
+    headers = {JSON_LENGTH: str(len(text))} if binary else {}
     headers["X-Model-Digest"] = answer["digest"]
-    return Response(body, media_type=BINARY if JSON_LENGTH in headers else JSON, headers=headers)
+    return Response(text + binary, headers=headers, media_type=BINARY if binary else tables.JSON)
 
 
 for prefix in ("/models/{name}", "/models/{name}/versions/{version}"):
     router.include_router(models, prefix=prefix)
 
 
-def _read(
-    text: bytes, binary: bytes, model: ServedModel, max_rows: int
-) -> tuple[InferenceRequest, np.ndarray]:
-    """Return a request and its rows (q, D)."""
-    asked: InferenceRequest = parse_json(InferenceRequest, text)
-    tensor = asked.inputs[0]
-    if tensor.datatype not in DTYPES:
-        raise RequestError(422, f"'datatype' must be one of {', '.join(DTYPES)}")
-    values = _binary_values(tensor, binary) if tensor.data is None else _values(tensor)
+def _read_tensor(tensor: Tensor, binary: bytes, model: ServedModel) -> np.ndarray:
+    """Return the rows (q, D) of a tensor."""
+    values, dtype = np.array(tensor.data), np.dtype(DTYPES[tensor.datatype])
+    if not tensor.data:
+        if tensor.parameters.get("binary_data_size") != len(binary) or len(binary) % dtype.itemsize:
+            raise RequestError(422, "send the tensor as 'data', or as binary data of its size")
+        values = np.frombuffer(binary, dtype)
     if len(values) != tensor.shape[0] * tensor.shape[1]:
-        raise RequestError(422, f"the data has {len(values)} numbers, the shape is {tensor.shape}")
-    rows = values.astype(np.float64).reshape(tensor.shape)
-    column_order(None, rows.shape[1], model)
-    return asked, check_values(rows, model, max_rows)
+        reason = f"the data has {len(values)} numbers, the shape is {list(tensor.shape)}"
+        raise RequestError(422, reason)
+    model.column_order(None, tensor.shape[1])  # raises if the number of columns is wrong
+    return values.astype(np.float64).reshape(tensor.shape)
 
 
-def _values(tensor: Any) -> np.ndarray:
-    """Return the numbers of a tensor in JSON, flat or one list per row."""
-    data = tensor.data
-    if data and all(isinstance(row, list) for row in data):
-        data = [value for row in data for value in row]
-    try:
-        return np.array(NUMBERS.validate_python(data), dtype=np.float64)
-    except ValidationError as error:
-        at = error.errors(include_url=False, include_input=False)[0]["loc"][0]
-    location = {"row": int(at) // tensor.shape[1], "column": int(at) % tensor.shape[1]}
-    raise RequestError(422, f"entry {at} of the data is not a finite number", **location)
-
-
-def _binary_values(tensor: Any, binary: bytes) -> np.ndarray:
-    size, dtype = tensor.parameters.get("binary_data_size"), np.dtype(DTYPES[tensor.datatype])
-    if type(size) is not int or size != len(binary) or size % dtype.itemsize:
-        raise RequestError(422, "send the tensor as 'data', or as binary data of the right size")
-    return np.frombuffer(binary, dtype)
-
-
-def _requested(asked: InferenceRequest, names: list[str]) -> dict[str, bool]:
+def _outputs(asked: InferenceRequest, names: list[str]) -> dict[str, bool]:
     """Return the outputs that are asked for, all by default, and whether each is binary."""
     is_binary = asked.parameters.get("binary_data_output") is True
-    if not asked.outputs:
-        return dict.fromkeys(names, is_binary)
-    for output in asked.outputs:
+    for output in asked.outputs or ():
         if output.name not in names:
             raise RequestError(422, f"there is no output {output.name[:60]!r}; there are {names}")
     return {
         output.name: output.parameters.get("binary_data", is_binary) is True
-        for output in asked.outputs
+        for output in asked.outputs or [RequestedOutput(name=name) for name in names]
     }
 
 
 def _write(
-    about: dict[str, Any], outputs: dict[str, bool], answer: dict[str, Any]
-) -> tuple[bytes, dict[str, str]]:
-    """Return the body of an answer and its headers."""
-    tensors, parts = [], []
+    head: dict[str, Any], outputs: dict[str, bool], answer: dict[str, Any]
+) -> tuple[bytes, bytes]:
+    """Return the JSON of an answer, and the binary tensors that follow it."""
+    tensors, binary = [], b""
     for name, is_binary in outputs.items():
         values = np.ascontiguousarray(answer[name], DTYPES[_datatype(name)])
-        tensor: dict[str, Any] = {
-            "name": name, "datatype": _datatype(name), "shape": list(values.shape)
-        }  # fmt: skip
+        content: dict[str, Any] = {"data": values.ravel()}
         if is_binary:
-            parts.append(values.tobytes())
-            tensor["parameters"] = {"binary_data_size": len(parts[-1])}
-        else:
-            tensor["data"] = values.ravel()
-        tensors.append(tensor)
-    text = write_json({**about, "outputs": tensors})
-    return b"".join([text, *parts]), {JSON_LENGTH: str(len(text))} if parts else {}
+            content = {"parameters": {"binary_data_size": values.nbytes}}
+            binary += values.tobytes()
+        tensors.append(
+            {"name": name, "datatype": _datatype(name), "shape": values.shape, **content}
+        )
+    return write_json({**head, "outputs": tensors}), binary
 
 
 def _datatype(name: str) -> str:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import logging
 import sqlite3
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,7 @@ from outsample.files.learned_rows import LearnedRows
 from outsample.files.model_file import identity, load, save
 from outsample.files.old_learned_rows import LearnedFileError
 from outsample.service.errors import RequestError
+from outsample.service.monitoring import log
 from outsample.service.served_model import ServedModel, placement_columns
 from outsample.service.settings import Settings
 from outsample.streaming.extension import StreamingExtension
@@ -29,7 +28,6 @@ SNAPSHOT_PAUSE = 4.0
 STATUS_SECONDS = 1.0
 # Classes that are streams, or can become one.
 STREAMED_CLASSES = ("NoveltyDetector", "PCAExtension", "StreamingExtension")
-log = logging.getLogger("outsample.service")
 
 
 class Learner:
@@ -78,20 +76,17 @@ class Learner:
     def learn(self, calls: list[tuple[np.ndarray, str | None]]) -> list[Any]:
         """Commit and learn the rows of calls; return answers or exceptions."""
         with self.lock:
-            answers: list[Any] = [None] * len(calls)
             repeated = self._repeated(calls)
-            new = [at for at in range(len(calls)) if at not in repeated]
+            new = [call for at, call in enumerate(calls) if at not in repeated]
             try:
-                ids = self.rows.add([calls[at] for at in new]) if new else []
+                ids = iter(self.rows.add(new) if new else [])
             except sqlite3.Error as error:
-                rejection = _unwritten(error)
-                return [rejection] * len(calls)
-            for at, number in zip(new, ids, strict=True):
-                answers[at] = self._learn_call(number, calls[at][0])
-                self.last_id = number
-                self.n_unsaved += len(calls[at][0])
-            for at, earlier in repeated.items():
-                answers[at] = self._repeat(calls[at][0], earlier)
+                return [_unwritten(error)] * len(calls)
+            answers = [
+                self._repeat(rows, repeated[at]) if at in repeated
+                else self._learn_call(next(ids), rows)
+                for at, (rows, _) in enumerate(calls)
+            ]  # fmt: skip
         n_calls = self.last_id - self.snapshot_id
         if n_calls >= SNAPSHOT_CALLS or self.n_unsaved >= SNAPSHOT_ROWS:
             self._snapshot_later()
@@ -136,14 +131,14 @@ class Learner:
         return StreamingExtension(served.model, **self.rows.settings)
 
     def _learn_call(self, number: int, rows: np.ndarray) -> Any:
+        self.last_id, self.n_unsaved = number, self.n_unsaved + len(rows)
         try:
             learned = self.stream.learn(rows)
         except Exception as error:
             self.rows.discard(number)  # it is not acknowledged, and was not learned
             return RequestError(422, str(error)) if isinstance(error, ValueError) else error
         answer = placement_columns(learned.placement)
-        accepted = np.asarray(learned.accepted)
-        return {**answer, "accepted": accepted, "digest": self.served.digest}
+        return {**answer, "accepted": np.asarray(learned.accepted), "digest": self.served.digest}
 
     def _repeated(self, calls: list[tuple[np.ndarray, str | None]]) -> dict[int, np.ndarray]:
         """Return the calls whose idempotency key was used before, with the rows sent then."""
@@ -182,9 +177,8 @@ class Learner:
         log.warning("the snapshot is missing or was changed: all calls are learned again")
 
     def _snapshot_later(self) -> None:
-        if self.saving is not None and self.saving.is_alive():
-            return
-        if time.monotonic() < self.next_snapshot:
+        is_saving = self.saving is not None and self.saving.is_alive()
+        if is_saving or time.monotonic() < self.next_snapshot:
             return
         arguments, self.n_unsaved = (copy.copy(self.stream), self.last_id), 0
         self.saving = threading.Thread(target=self._snapshot, args=arguments, name="snapshot")
@@ -204,7 +198,11 @@ class Learner:
             snapshot = {"file": path.name, "digest": identity(path), "last_id": last_id}
             rows.describe(snapshot=snapshot)
             self.snapshot_id = last_id
-            _link(path, rows.path.with_name(f"{rows.path.name}.latest.outsample"))
+            # The newest snapshot has a name that stays, for replicas.
+            temporary = rows.path.with_name(f".{rows.path.name}.latest.outsample")
+            temporary.unlink(missing_ok=True)
+            temporary.hardlink_to(path)
+            temporary.replace(temporary.with_name(temporary.name[1:]))
             if earlier is not None and earlier["file"] != path.name:
                 rows.path.with_name(earlier["file"]).unlink(missing_ok=True)
             if rows.n_bytes > PRUNE_BYTES:
@@ -212,14 +210,6 @@ class Learner:
         except Exception as error:  # no space: the calls are in the file, and it is tried again
             log.warning("no snapshot was written: %s", error)
         self.next_snapshot = time.monotonic() + SNAPSHOT_PAUSE * (time.monotonic() - start)
-
-
-def _link(path: Path, latest: Path) -> None:
-    """Give the newest snapshot a name that stays, for replicas."""
-    temporary = latest.with_name(f".{latest.name}")
-    temporary.unlink(missing_ok=True)
-    temporary.hardlink_to(path)
-    temporary.replace(latest)
 
 
 def _unwritten(error: sqlite3.Error) -> RequestError:

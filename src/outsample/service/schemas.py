@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import orjson
 from pydantic import BaseModel, ConfigDict, FailFast, Field
 
 # A number of JSON: no text, no true or false, no NaN or infinity.
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-Side = Annotated[int, Field(strict=True, gt=0, lt=2**31)]
+Numbers = Annotated[list[Number], FailFast()]
 Column = list[float | None]
 
 
@@ -16,7 +17,7 @@ class Rows(BaseModel):
     """Rows as lists in the model's order of columns, or in the order of ``columns``."""
 
     model_config = ConfigDict(extra="forbid")
-    rows: Annotated[list[Annotated[list[Number], FailFast()]], FailFast(), Field(min_length=1)]
+    rows: Annotated[list[Numbers], FailFast(), Field(min_length=1)]
     columns: list[str] | None = None
 
 
@@ -82,42 +83,6 @@ class ModelDescription(BaseModel):
     refit_reason: str | None = None
 
 
-class State(BaseModel):
-    """Whether the service is alive or ready, and how far it has come with its start."""
-
-    status: str
-    replayed: int | None = None
-    total: int | None = None
-
-
-class Reloaded(BaseModel):
-    """The model that is served now."""
-
-    digest: str
-    changed: bool
-
-
-class Tensor(BaseModel):
-    """An input of the inference protocol; ``data`` is flat or one list per row."""
-
-    name: str
-    shape: Annotated[list[Side], Field(min_length=2, max_length=2)]
-    datatype: str
-    data: list[Any] | None = None
-    parameters: dict[str, Any] = {}
-
-
-class RequestedOutput(BaseModel):
-    """An output that is asked for."""
-
-    name: str
-    parameters: dict[str, Any] = {}
-
-
-class InferenceRequest(BaseModel):
-    """A request of the inference protocol with one input, the rows."""
-
-    id: str | None = None
-    inputs: Annotated[list[Tensor], Field(min_length=1, max_length=1)]
-    outputs: list[RequestedOutput] | None = None
-    parameters: dict[str, Any] = {}
+def write_json(payload: Any) -> bytes:
+    """Return an answer as JSON; values that are not finite become null."""
+    return orjson.dumps(payload, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)

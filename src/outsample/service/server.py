@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import socket
@@ -14,10 +15,7 @@ from uvicorn.supervisors import Multiprocess
 
 from outsample.service.app import create_app
 from outsample.service.connection import Connection
-from outsample.service.learning import Learner
-from outsample.service.logs import log_event, start_log
-from outsample.service.metrics import FOLDER_VARIABLE
-from outsample.service.served_model import open_model
+from outsample.service.monitoring import METRICS_FOLDER_VARIABLE, log_event, start_log, stop_log
 from outsample.service.service import Service
 from outsample.service.settings import KEEP_ALIVE_SECONDS, MAX_CONNECTIONS, Settings
 
@@ -34,21 +32,14 @@ class ListenError(RuntimeError):
     """The address is in use, or does not belong to this machine."""
 
 
-def open_service(settings: Settings) -> Service:
-    """Open the model, and the file of learned rows if there is one."""
-    model = open_model(settings.model, settings.copies)
-    learner = Learner(model, settings) if settings.learned is not None else None
-    return Service(settings, model, learner)
-
-
 def run(settings: Settings, host: str, port: int) -> None:
-    """Serve until the process is told to end."""
-    service = open_service(settings)
+    """Serve until a signal ends the process."""
+    service = Service(settings)
     listening = _listen(host, port)
-    log = start_log()
-    _allow_many_connections()
+    start_log()
     try:
-        _log_address(listening)
+        host, port = listening.getsockname()[:2]
+        log_event(listening=f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
         if settings.workers > 1:
             service.end()  # it was opened to find out that it can be
             _run_workers(settings, listening)
@@ -58,7 +49,7 @@ def run(settings: Settings, host: str, port: int) -> None:
             service.on_failure = lambda: setattr(server, "should_exit", True)
             server.run(sockets=[listening])
     finally:
-        log.stop()
+        stop_log()
     if service.failure is not None:
         raise service.failure
 
@@ -67,7 +58,7 @@ def create_worker_app() -> Any:
     """Return the application of a worker; its settings are in the environment."""
     settings = Settings.model_validate_json(os.environ[SETTINGS_VARIABLE])
     start_log()
-    app = create_app(open_service(settings))
+    app = create_app(Service(settings))
     _tune_process()
     return app
 
@@ -75,7 +66,7 @@ def create_worker_app() -> Any:
 def _run_workers(settings: Settings, listening: socket.socket) -> None:
     """Serve from several processes, which map one copy of the model; SIGHUP replaces them."""
     with tempfile.TemporaryDirectory(prefix="outsample-") as folder:
-        os.environ[FOLDER_VARIABLE] = folder
+        os.environ[METRICS_FOLDER_VARIABLE] = folder
         shared = settings.model_copy(update={"copies": folder})
         os.environ[SETTINGS_VARIABLE] = shared.model_dump_json()
         config = _config(WORKER_APP, settings, factory=True, workers=settings.workers)
@@ -100,30 +91,18 @@ def _listen(host: str, port: int) -> socket.socket:
         raise ListenError(f"cannot listen at {host}:{port}: {reason}") from None
 
 
-def _log_address(listening: socket.socket) -> None:
-    host, port = listening.getsockname()[:2]
-    log_event(listening=f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
-
-
 def _tune_process() -> None:
-    """Keep pauses short.
+    """Allow many connections, and keep pauses short.
 
     Garbage is looked for among what requests leave, not among the million objects that were
     imported, which takes a tenth of a second.
     """
+    with contextlib.suppress(ImportError, OSError, ValueError):  # Windows, or not allowed
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, MAX_FILES), hard))
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_THRESHOLD, 10, 10)
     sys.setswitchinterval(SWITCH_SECONDS)
-
-
-def _allow_many_connections() -> None:
-    """Raise the limit of open files, which is low by default, as far as the system allows."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = min(hard, MAX_FILES) if hard >= 0 else MAX_FILES
-    if soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

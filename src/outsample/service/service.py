@@ -6,57 +6,38 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from outsample.service.arrivals import LEARNED, PLACED, Arrivals, Ring
-from outsample.service.batching import Batcher
+from outsample.service.arrivals import LEARNED, PLACED, Ring
+from outsample.service.batching import Batcher, Gate
 from outsample.service.errors import RequestError
 from outsample.service.learning import Learner
-from outsample.service.logs import log_event
-from outsample.service.metrics import Metrics
+from outsample.service.monitoring import Metrics, log_event
 from outsample.service.served_model import ServedModel, open_model
 from outsample.service.settings import MAX_HELD_BYTES, MAX_JSON_BYTES, SMALL_BODY_BYTES, Settings
 
 # Rows that are placed in one call; a larger request takes several turns.
 CHUNK_ROWS = 512
-# Rows from which an answer is put together outside the event loop.
-MANY_ROWS = 1000
-
-
-@dataclass
-class Gate:
-    """Counts the requests that wait for the model or are being answered."""
-
-    limit: int
-    n_inside: int = 0
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the next request is rejected."""
-        return self.n_inside >= self.limit
 
 
 class Service:
-    """Everything behind the routes; without a learner it only places."""
+    """Everything behind the routes; without a file of learned rows it only places."""
 
-    def __init__(
-        self, settings: Settings, model: ServedModel, learner: Learner | None = None
-    ) -> None:
-        self.settings, self.model, self.learner = settings, model, learner
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.model = open_model(settings.model, settings.copies)
+        self.learner = Learner(self.model, settings) if settings.learned is not None else None
         self.metrics, self.ring = Metrics(), Ring()
         self.gates = {path: Gate(settings.max_waiting) for path in ("/place", "/learn")}
         self.placing = Batcher("placing", self._place_calls, CHUNK_ROWS)
         self.learning = Batcher("learning", self._learn_calls, 2**16)
         self.reloading = threading.Lock()
-        self.held_bytes = self.n_listeners = self.n_rejected = 0
-        self.rejected_logged = 0.0
-        self.is_ready, self.is_ending, self.started = learner is None, False, time.time()
+        self.held_bytes = 0
+        self.is_ready, self.is_ending, self.started = self.learner is None, False, time.time()
         self.failure: Exception | None = None
-        self.on_failure: Callable[[], Any] | None = None
+        self.on_failure: Callable[[], Any] = lambda: None
         self._add_gauges()
 
     def recover(self) -> None:
@@ -70,12 +51,21 @@ class Service:
         except Exception as error:
             self.failure = error
             learner.rows.close()
+            self.on_failure()
             raise
         self.is_ready = True
         log_event(
             learned_file=str(learner.rows.path), replayed_calls=learner.n_replayed,
             rejected_calls=learner.n_skipped, n_seen=int(learner.stream.n_seen_),
         )  # fmt: skip
+
+    def end(self) -> None:
+        """Finish what waits, and write a last snapshot of what was learned."""
+        self.is_ending = True
+        self.placing.stop()
+        self.learning.stop()
+        if self.learner is not None and self.failure is None:
+            self.learner.close()
 
     def check_ready(self) -> None:
         """Reject a request while the service starts or ends."""
@@ -107,21 +97,24 @@ class Service:
         A large request goes through the queue in chunks, between which others have their turn. All
         chunks are placed by the same model.
         """
-        self.check_ready()
-        model, chunks = self.model, []
-        for start in range(0, len(rows), CHUNK_ROWS):
-            chunk = rows[start : start + CHUNK_ROWS]
-            answer = self.placing.answer((model, chunk), len(chunk), self.settings.timeout)
-            chunks.append(await answer)
-        finish = partial(self._finish, model, PLACED, rows, _joined(chunks))
-        return model, await asyncio.to_thread(finish) if len(rows) > MANY_ROWS else finish()
+        model, answers = self.model, []
+        with self.gates["/place"]:
+            for start in range(0, len(rows), CHUNK_ROWS):
+                call = model, rows[start : start + CHUNK_ROWS]
+                answers.append(await self.placing.answer(call, len(call[1]), self.settings.timeout))
+            if len(answers) == 1:
+                return model, self._finish(model, PLACED, rows, answers[0])
+            joined = {
+                name: np.concatenate([answer[name] for answer in answers]) for name in answers[0]
+            }
+            return model, await asyncio.to_thread(self._finish, model, PLACED, rows, joined)
 
     async def learn(self, rows: np.ndarray, key: str | None) -> tuple[ServedModel, dict[str, Any]]:
         """Place rows (q, D) and learn them; a key that was used before learns nothing."""
         if self.learner is None:
             raise RequestError(403, "this service does not learn: start it without --no-learn")
-        self.check_ready()
-        answer = await self.learning.answer((rows, key), len(rows), self.settings.timeout)
+        with self.gates["/learn"]:
+            answer = await self.learning.answer((rows, key), len(rows), self.settings.timeout)
         return self.model, {**answer, "n_learned": int(self.learner.stream.n_learned_)}
 
     def _place_calls(self, calls: list[tuple[ServedModel, np.ndarray]]) -> list[Any]:
@@ -161,8 +154,8 @@ class Service:
         first = self.ring.add(kind, rows, columns)
         self.metrics.rows.labels(kind).inc(len(rows))
         if "p_value" in answer:
-            n_strange = np.count_nonzero(answer["p_value"] <= self.settings.alpha)
-            self.metrics.rows.labels("strange").inc(int(n_strange))
+            n_unusual = np.count_nonzero(answer["p_value"] <= self.settings.alpha)
+            self.metrics.rows.labels("unusual").inc(int(n_unusual))
         return {"first_id": first, "n_rows": len(rows), "digest": model.digest, **answer}
 
     def reload(self) -> bool:
@@ -196,34 +189,21 @@ class Service:
             "json_bytes": min(MAX_JSON_BYTES, settings.max_bytes),
             "waiting": settings.max_waiting,
         }  # fmt: skip
-        ring = {"first_id": self.ring.first_id, "next_id": self.ring.next_id}
-        numbers = {"alpha": settings.alpha, "numbers": model.numbers, "limits": limits}
-        return {**model.description, **numbers, **ring, **self.status()}
+        return {
+            **model.description, "alpha": settings.alpha, "numbers": model.numbers,
+            "limits": limits, "first_id": self.ring.first_id, "next_id": self.ring.next_id,
+            **self.status(),
+        }  # fmt: skip
 
     def status(self) -> dict[str, Any]:
         """Return what has been learned, and whether the map is out of date."""
         status = {"learning": False} if self.learner is None else self.learner.status()
         return {"started": self.started, **status}
 
-    def main_reasons(self, arrivals: Arrivals, at: np.ndarray) -> dict[int, str]:
-        """Return the main reasons of strange arrivals by id; the model may have none."""
-        explained = self.model.explain(arrivals.rows[at]) if len(at) else None
-        ids = (arrivals.first + at).tolist()
-        return dict(zip(ids, [x.main_reason for x in explained or ()], strict=False))
-
-    def end(self) -> None:
-        """Finish what waits, and write a last snapshot of what was learned."""
-        self.is_ending = True
-        self.placing.stop()
-        self.learning.stop()
-        if self.learner is not None and self.failure is None:
-            self.learner.close()
-
     def _add_gauges(self) -> None:
-        add, learner = self.metrics.add_gauge, self.learner
-        place = self.gates["/place"]
+        add, learner, place = self.metrics.add_gauge, self.learner, self.gates["/place"]
         add("waiting_requests", "Requests that wait or are placed.", lambda: place.n_inside)
-        add("listeners", "Open event streams.", lambda: self.n_listeners)
+        add("listeners", "Open event streams.", lambda: len(self.ring.watchers))
         add("body_bytes", "Bytes of request bodies in memory.", lambda: self.held_bytes)
         add("ready", "1 if the service takes requests.", lambda: self.is_ready)
         if learner is None:
@@ -232,9 +212,3 @@ class Service:
         add("learned_file_bytes", "Size of the file of learned rows.", lambda: learner.rows.n_bytes)
         add("needs_refit", "1 if the map is out of date.",
             lambda: learner.status().get("needs_refit", False))  # fmt: skip
-
-
-def _joined(chunks: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    if len(chunks) == 1:
-        return chunks[0]
-    return {name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]}

@@ -1,4 +1,4 @@
-"""Settings of a service, and bounds on what a client can make large."""
+"""Settings of a service, and limits on what a client can make large."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 # JSON is parsed while other requests wait for the interpreter; larger tables are sent as Arrow.
 MAX_JSON_BYTES = 2**22
-# Bytes of all request bodies held at a time, and the size of a body that always fits.
+# Bytes of all request bodies in memory at a time, and the size of a body that always fits.
 MAX_HELD_BYTES, SMALL_BODY_BYTES = 2**28, 2**16
 MAX_LISTENERS = 64
 MAX_CONNECTIONS = 4096  # uvicorn answers 503 beyond it
@@ -17,7 +17,7 @@ class Settings(BaseModel):
     """Options of `outsample serve`."""
 
     model: str  # path of the model file
-    alpha: float = 0.01  # rows with a p-value of at most alpha are strange
+    alpha: float = 0.01  # rows with a p-value of at most alpha are unusual
     tokens: list[str] = []  # allow everything
     read_tokens: list[str] = []  # allow everything but /learn and /reload
     learned: str | None = None  # file of learned rows; None does not learn
