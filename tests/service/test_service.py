@@ -95,14 +95,14 @@ def test_arrow_in_and_out(client):
 def test_requests_that_wait_are_joined_and_get_their_own_answers(folder):
     service = make_service(folder)
     client, sizes, calls = Client(service), [1, 1200, 3, 1, 60, 7], []
-    place = service.model.place
+    place = service.model.answer
 
     def slow_place(X):
         calls.append(len(X))
         time.sleep(0.05)
         return place(X)
 
-    service.model.place = slow_place
+    service.model.answer = slow_place
 
     async def together():
         requests = [
@@ -139,13 +139,13 @@ BAD = {
     "digits": (b'{"rows": [[' + b"9" * 1000 + b"]]}", "row 0, column 0 is not finite"),
     "deep": (b'{"rows": ' + b"[" * 5000 + b"]" * 5000 + b"}", "recursion limit"),
     "bytes": (b"\xff\xfe", "not valid JSON"),
-    "wide": (b'{"rows": [[1, 2, 3, 4]]}', "rows have 4 columns, but the model takes 3"),
+    "wide": (b'{"rows": [[1, 2, 3, 4]]}', "has 4 columns for the model's 3 features"),
     "unknown key": (b'{"rows": [[1, 2, 3]], "row": 1}', "'row'"),
     "columns no list": (b'{"rows": [[1, 2, 3]], "columns": "abc"}', "'columns': is not a list"),
     "columns short": (b'{"rows": [[1, 2, 3]], "columns": ["a"]}', "1 columns are named"),
-    "columns missing": (b'{"rows": [[1, 2, 3]], "columns": ["a", "b", "d"]}', "missing: 'c'"),
-    "columns twice": (b'{"rows": [[1, 2, 3, 4]], "columns": ["a", "b", "c", "a"]}', "'a' is rep"),
-    "columns more": (b'{"rows": [[1, 2, 3, 4]], "columns": ["a", "b", "c", "d"]}', "'d' is rep"),
+    "columns missing": (b'{"rows": [[1, 2, 3]], "columns": ["a", "b", "d"]}', "3 features: 'c'"),
+    "columns twice": (b'{"rows": [[1, 2, 3, 4]], "columns": ["a", "b", "c", "a"]}', "'a' occ"),
+    "columns more": (b'{"rows": [[1, 2, 3, 4]], "columns": ["a", "b", "c", "d"]}', "'d' is not"),
     "record text": (b'{"rows": [{"a": 1, "b": "x", "c": 2}]}', "row 0, column 'b' is not a number"),
     "record empty": (b'{"rows": [{}]}', "row 0 has no column 'a'"),
     "record more": (b'{"rows": [{"a": 1, "b": 1, "c": 1}, {"a": 1, "b": 1, "c": 1, "d": 1}]}',
@@ -177,7 +177,7 @@ def test_bad_arrow_values_are_named_by_row_and_column(client):
         (arrow_stream({"a": ["x"], "b": [1], "c": [2]}), "'a' is string"),
         (arrow_stream(dictionary), "'c' is dictionary"),
         (arrow_stream(table.slice(0, 0)), "no rows"),
-        (arrow_stream(pa.table({})), "missing"),
+        (arrow_stream(pa.table({})), "lacks 3"),
         (body[: len(body) // 2], "not an Arrow stream"),
         (b"nonsense", "not an Arrow stream"),
         (b"", "not an Arrow stream"),
@@ -203,7 +203,7 @@ def test_compressed_arrow_is_rejected_before_it_is_decoded(client, compression):
 def test_many_columns_are_rejected_by_name_before_they_are_decoded(client):
     body = arrow_stream({f"c{at}": [1.0] for at in range(5000)})
     answer = client.post("/place", content=body, headers={"Content-Type": ARROW})
-    assert answer.status_code == 422 and "missing: 'a'" in answer.json()["reason"]
+    assert answer.status_code == 422 and "features: 'a'" in answer.json()["reason"]
 
 
 def test_damaged_arrow_streams_are_rejected_and_nothing_worse(client):
@@ -248,8 +248,8 @@ def test_json_has_its_own_limit_and_arrow_takes_more(client):
 
 def test_full_queues_and_lost_time_are_rejected(folder):
     service = make_service(folder, max_waiting=2, timeout=0.5)
-    go, place = threading.Event(), service.model.place
-    service.model.place = lambda X: go.wait(10) and place(X)
+    go, place = threading.Event(), service.model.answer
+    service.model.answer = lambda X: go.wait(10) and place(X)
     client = Client(service)
 
     async def many():
@@ -274,7 +274,7 @@ def test_a_fault_is_reported_without_its_traceback(folder):
     def broken(X):
         raise RuntimeError("secret")
 
-    service.model.place = broken
+    service.model.answer = broken
     answer = Client(service).send("/place", rows(1))
     assert answer.status_code == 500 and "secret" not in answer.text
     assert answer.json()["reason"] and answer.headers["x-request-id"]

@@ -31,7 +31,7 @@ def learned(client, X, key=None):
 
 
 def p_values(service, X=None):
-    return service.model.place(rows(30, 99) if X is None else X)["p_value"]
+    return service.model.answer(rows(30, 99) if X is None else X)["p_value"]
 
 
 def test_learning_is_that_of_the_library_and_survives_a_restart(tmp_path):

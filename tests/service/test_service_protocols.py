@@ -76,7 +76,7 @@ def test_the_inference_protocol_places(client):
         (tensor(rows(1), shape=[3]), "shape"),
         (tensor(rows(1), shape=[1, True]), "shape"),
         (tensor(rows(1), shape=[2, 3]), "3 numbers"),
-        (tensor(rows(1), shape=[3, 1]), "columns, but the model takes 3"),
+        (tensor(rows(1), shape=[3, 1]), "columns for the model's 3"),
         (tensor(rows(1), data="x"), "data"),
         (tensor(rows(1), data=None), "data"),
         (tensor(rows(1), data=[1, "2", 3]), "data.1"),

@@ -216,7 +216,7 @@ def _pack_map(model: ServedModel) -> bytes:
     from outsample.report.map_packing import packed
 
     try:
-        data = collect(model.core, model.map_names, model.columns, None)
+        data = collect(model.core, model.map_names, model.training_columns, None)
     except (TypeError, ValueError) as error:
         raise RequestError(404, f"this model's map cannot be drawn: {error}") from None
     return packed(data, {"level": data.level})

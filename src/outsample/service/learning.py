@@ -193,7 +193,7 @@ class Learner:
         start, served, rows = time.monotonic(), self.served, self.rows
         path = rows.path.with_name(f"{rows.path.name}.snapshot-{last_id}.outsample")
         try:
-            save(stream, path, columns=served.columns, map_names=served.map_names)
+            save(stream, path, columns=served.training_columns, map_names=served.map_names)
             earlier = rows.about["snapshot"]
             snapshot = {"file": path.name, "digest": identity(path), "last_id": last_id}
             rows.describe(snapshot=snapshot)

@@ -1,8 +1,4 @@
-"""The model that a service answers with: its columns, its digest, its explanations.
-
-Everything the service asks of a model file is here: which columns it has, how a table is matched
-to them, which values it takes.
-"""
+"""The model that a service answers with: columns, digest, explanations."""
 
 from __future__ import annotations
 
@@ -10,41 +6,64 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from outsample._validation import LARGEST_VALUE
-from outsample.files.matching import listed
-from outsample.files.model_file import describe, identity, load, read_columns
+from outsample.files.matching import ColumnError
+from outsample.files.model_file import ModelInfo, describe, identity, load, read_columns
+from outsample.opened_model import OpenedModel
+from outsample.placed_frame import PLACED_NUMBERS
 from outsample.service.errors import RequestError
 
-# Numbers that accompany the coordinates, in the order of the columns of an answer.
-NUMBERS = ("error_bar", "abnormality", "p_value", "bound", "n_neighbors")
 DESCRIBED = ("class_name", "package_version", "n_points", "n_features", "feature_names")
 N_NEIGHBORS_SHOWN = 10
 
 
-class ServedModel:
-    """A fitted model, the description in its file, and columns about its training rows."""
+@dataclass
+class RequestTable:
+    """The columns of a table in a request, as `OpenedModel.match` takes them."""
 
-    def __init__(self, model: Any, description: dict[str, Any], columns: dict[str, Any]) -> None:
-        self.model, self.description, self.columns = model, description, columns
-        self.name: str = description["name"]
-        self.digest: str = description["digest"]
-        self.n_features: int = description["n_features"]
-        self.feature_names: list[str] | None = description["feature_names"]
-        self.map_names: list[str] = description["map_names"]
-        # Columns are matched by name here; the model gets plain arrays.
+    names: list[str]
+    has_names: bool
+    path: str = "the table"
+
+    @property
+    def feature_columns(self) -> range:
+        """All columns."""
+        return range(len(self.names))
+
+
+class ServedModel(OpenedModel):
+    """An opened model with its name and digest, and what requests ask of it."""
+
+    def __init__(
+        self, model: Any, info: ModelInfo, columns: Mapping[str, Any], name: str, digest: str
+    ) -> None:
+        super().__init__(model, info, columns)
+        self.info, self.name, self.digest = info, name, digest
+        # Columns are matched here. A stream is asked itself: a copy would not see what it learns.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         # Compiles what is not compiled yet, and verifies a large file.
-        self.numbers = [name for name in self.place(np.eye(2, self.n_features)) if name in NUMBERS]
+        self.answer(np.eye(2, self.n_features))
 
     def with_model(self, model: Any) -> ServedModel:
         """Return the same description around another state of the model."""
-        return ServedModel(model, self.description, self.columns)
+        served = copy(self)
+        served.model = model
+        served.answer(np.eye(2, self.n_features))
+        return served
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What clients may know of the file."""
+        names = {"name": self.name, "digest": self.digest, "map_names": self.map_names}
+        return {field: getattr(self.info, field) for field in DESCRIBED} | names
 
     @property
     def interface(self) -> tuple[Any, ...]:
@@ -56,36 +75,22 @@ class ServedModel:
         """The detector or extension inside a stream."""
         return self.model.extension if hasattr(self.model, "learn") else self.model
 
-    def place(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+    def answer(self, rows: np.ndarray) -> dict[str, np.ndarray]:
         """Return coordinates and numbers of rows (q, D), by name."""
         return placement_columns(self.model.place(rows))
 
     def column_order(self, names: Sequence[str] | None, width: int) -> list[int]:
-        """Return where the model's columns are in a table.
-
-        Columns are matched by name where both have names, otherwise by position.
-        """
-        features = self.feature_names
-        if names is None or features is None:
-            if width != self.n_features:
-                reason = f"rows have {width} columns, but the model takes {self.n_features}"
-                raise RequestError(422, reason)
-            return list(range(width))
-        at = {name: number for number, name in enumerate(names)}
-        missing = [name for name in features if name not in at]
-        if missing:
-            reason = f"{len(missing)} of the model's columns are missing: {listed(missing)}"
-            raise RequestError(422, reason, column=missing[0])
-        if width > len(features):
-            expected = set(features)
-            unmatched = (
-                name for number, name in enumerate(names)
-                if name not in expected or at[name] != number
-            )  # fmt: skip
-            extra = next(unmatched)
-            reason = f"column {extra[:60]!r} is repeated, or is not one of the model's columns"
-            raise RequestError(422, reason, column=extra)
-        return [at[name] for name in features]
+        """Return where the model's columns are in a table, which has no others."""
+        table = RequestTable(list(names or [""] * width), names is not None)
+        try:
+            matched = self.match(table)
+        except ColumnError as error:
+            raise RequestError(422, str(error)) from None
+        for at in matched.unused:
+            name = table.names[at]
+            reason = f"column {name[:60]!r} is not one of the model's columns"
+            raise RequestError(422, reason, column=name)
+        return matched.features
 
     def match_records(self, records: list[dict[str, float]]) -> np.ndarray:
         """Return records as rows (q, D) in the model's order of columns."""
@@ -127,11 +132,11 @@ class ServedModel:
 
     def neighbors(self, row: np.ndarray) -> list[dict[str, Any]]:
         """Return the nearest training rows of a row (D,), nearest first, with their columns."""
-        n_neighbors = min(N_NEIGHBORS_SHOWN, self.description["n_points"])
+        n_neighbors = min(N_NEIGHBORS_SHOWN, self.info.n_points)
         near = self.core.kneighbors(row[None], n_neighbors=n_neighbors)
         neighbors = []
         for at, distance in zip(near.indices[0].tolist(), near.distances[0].tolist(), strict=True):
-            columns = {name: column[at] for name, column in self.columns.items()}
+            columns = {name: column[at] for name, column in self.training_columns.items()}
             neighbor = {"row": at, "distance": distance}
             neighbors.append({**neighbor, "columns": columns} if columns else neighbor)
         return neighbors
@@ -139,7 +144,7 @@ class ServedModel:
 
 def placement_columns(placed: Any) -> dict[str, np.ndarray]:
     """Return a placement as arrays by name, without those that the model does not have."""
-    values = {name: getattr(placed, name, None) for name in NUMBERS}
+    values = {name: getattr(placed, name, None) for name in PLACED_NUMBERS}
     columns = {"coordinates": np.ascontiguousarray(placed.coordinates)}
     return columns | {name: column for name, column in values.items() if column is not None}
 
@@ -154,29 +159,21 @@ def open_model(path: str | os.PathLike[str], copies: str | None = None) -> Serve
     if not os.path.isfile(path):
         describe(path)  # raises with the reason
     with tempfile.TemporaryDirectory(prefix="outsample-", dir=copies) as folder:
-        copy = Path(folder, "model.outsample")
-        shutil.copyfile(path, copy)
-        if copies is not None:
-            shared = Path(copies, f"{identity(copy)}.outsample")
-            copy = copy.replace(shared) if not shared.exists() else shared
+        file = Path(folder, "model.outsample")
+        shutil.copyfile(path, file)
         try:
-            return _opened(copy, path)
+            digest = identity(file)
+            if copies is not None:
+                shared = Path(copies, f"{digest}.outsample")
+                file = shared if shared.exists() else file.replace(shared)
+            info = describe(file)
+            model = None if info.n_coordinates is None else load(file)
+            if not hasattr(model, "place"):
+                raise ValueError(
+                    f"{path}: contains a {info.class_name} that cannot place points: serve a "
+                    "PCAExtension, an Extended, or a NoveltyDetector with a map."
+                )
+            name = os.path.basename(path).removesuffix(".outsample")
+            return ServedModel(model, info, read_columns(file), name, digest)
         except ValueError as error:  # names the file that the user knows
-            raise type(error)(str(error).replace(str(copy), str(path))) from None
-
-
-def _opened(copy: Path, path: str | os.PathLike[str]) -> ServedModel:
-    info = describe(copy)
-    if info.n_coordinates is None:
-        raise ValueError(
-            f"{path}: contains a {info.class_name} that cannot place points: serve a PCAExtension, "
-            "an Extended, or a NoveltyDetector with a map."
-        )
-    model = load(copy)
-    if not hasattr(model, "place"):
-        raise ValueError(f"{path}: contains a {info.class_name}, which has no method `place`.")
-    description = {name: getattr(info, name) for name in DESCRIBED} | {
-        "name": os.path.basename(path).removesuffix(".outsample"), "digest": identity(copy),
-        "map_names": info.map_names or [f"map_{axis + 1}" for axis in range(info.n_coordinates)],
-    }  # fmt: skip
-    return ServedModel(model, description, read_columns(copy))
+            raise type(error)(str(error).replace(str(file), str(path))) from None

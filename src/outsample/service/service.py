@@ -124,7 +124,7 @@ class Service:
         try:
             if any(call[0] is not model for call in calls):
                 raise ValueError("the model was replaced in between")
-            answer = model.place(np.concatenate([rows for _, rows in calls]))
+            answer = model.answer(np.concatenate([rows for _, rows in calls]))
         except Exception as error:
             if len(calls) == 1:
                 return [RequestError(422, str(error)) if isinstance(error, ValueError) else error]
