@@ -98,7 +98,7 @@ def drawn(chrome, selector, box):
     )  # fmt: skip
 
 
-def test_arrivals_appear_and_strange_ones_are_listed(chrome, serve, tmp_path, at):
+def test_arrivals_appear_and_unusual_ones_are_listed(chrome, serve, tmp_path, at):
     running = serve(made(tmp_path))
     running.place(rows(30))
     at(5)
@@ -107,12 +107,12 @@ def test_arrivals_appear_and_strange_ones_are_listed(chrome, serve, tmp_path, at
     assert chrome.text("#name") == "small"
     assert chrome.text("#lead") == "32 arrivals, 32 of them on the map."
     listed = chrome.run(
-        "return [...document.querySelectorAll('#strange li')].map((e) => e.innerText)"
+        "return [...document.querySelectorAll('#unusual li')].map((e) => e.innerText)"
     )
     assert len(listed) >= 2 and all("p 0.005" in one for one in listed[:2])
     assert "far" in listed[0] or "off the surface" in listed[0]
     assert chrome.run("return livePage.data.placed.rings.slice(0, 2)") == [31, 30]
-    assert chrome.text("#said").startswith("Strange: ")
+    assert chrome.text("#said").startswith("Unusual: ")
     assert "of the last 32 arrivals; 5 % is nominal" in chrome.text("#rate-words")
     # The strip has marks above and below the level, and the level is named.
     level = chrome.run("return livePage.strip.height(0.05)")
@@ -129,8 +129,8 @@ def test_an_arrival_is_looked_at_by_list_mouse_and_keys(chrome, serve, tmp_path)
     chrome.wait(SHOWN, 12)
     latest, other = chrome.run("return livePage.list.ids(12)")[:2]
     assert (latest, other) == (12, 11)
-    chrome.click("#strange button")
-    chrome.wait("return livePage.view.known.has(12) && !document.querySelector('#about').hidden")
+    chrome.click("#unusual button")
+    chrome.wait("return livePage.view.neighborsById.has(12) && !document.querySelector('#about').hidden")
     assert looked_at(chrome) == 12
     card = chrome.text(".card")
     assert card.startswith("arrival 12") and "p-value" in card and "nearest" not in card
@@ -141,9 +141,9 @@ def test_an_arrival_is_looked_at_by_list_mouse_and_keys(chrome, serve, tmp_path)
     running.place(rows(5))  # it stays looked at while others come
     chrome.wait(SHOWN, 17)
     assert looked_at(chrome) == 12 and chrome.text(".card") == card
-    strange = chrome.run("return livePage.list.ids(17)")
+    unusual = chrome.run("return livePage.list.ids(17)")
     press(chrome, "n")
-    assert looked_at(chrome) == strange[(strange.index(12) + 1) % len(strange)]
+    assert looked_at(chrome) == unusual[(unusual.index(12) + 1) % len(unusual)]
     press(chrome, "p")
     assert looked_at(chrome) == 12
     press(chrome, "Escape")
@@ -168,13 +168,13 @@ def test_time_is_held_brushed_and_replayed(chrome, serve, tmp_path, at):
     press(chrome, " ")
     at(61)
     running.place(np.vstack([rows(2), FAR]))
-    chrome.wait("return document.querySelector('#lead').innerText.includes('4 came meanwhile')")
+    chrome.wait("return document.querySelector('#lead').innerText.includes('4 arrived since')")
     assert chrome.run(SHOWN, 52)
     assert chrome.run("return document.querySelector('#pause').ariaPressed") == "true"
-    held = chrome.run("return document.querySelectorAll('#strange li').length")
+    held = chrome.run("return document.querySelectorAll('#unusual li').length")
     press(chrome, " ")
     chrome.wait(SHOWN, 52)  # what came at first is an hour ago now
-    chrome.wait("return document.querySelectorAll('#strange li').length >= arguments[0]", held + 2)
+    chrome.wait("return document.querySelectorAll('#unusual li').length >= arguments[0]", held + 2)
 
     box = chrome.run("return document.querySelector('#strip').getBoundingClientRect().toJSON()")
     y = box["y"] + box["height"] / 2
@@ -280,7 +280,7 @@ def test_learning_is_shown_with_its_light(chrome, serve, tmp_path):
 def test_the_token_is_asked_for(chrome, serve, tmp_path):
     running = serve(make_service(tmp_path), opened=False)
     chrome.driver.get(f"http://watch.localhost:{running.port}/")
-    for token, answer in (("wrong", "That is not its token."), (TOKEN, "0 arrivals")):
+    for token, answer in (("wrong", "The token is wrong."), (TOKEN, "0 arrivals")):
         chrome.wait("return !document.querySelector('#ask').hidden")
         chrome.run("document.querySelector('#token').value = arguments[0]", token)
         chrome.click("#ask button")
@@ -307,7 +307,7 @@ def test_maps_of_other_sizes_and_models_without_p_values(chrome, serve, tmp_path
     before = chrome.run(place)
     assert chrome.run("return document.querySelector('#axes').hidden") == (d < 3)
     if d == 2:
-        assert "no p-values" in chrome.text("#strange-none")
+        assert "no p-values" in chrome.text("#unusual-none")
         assert chrome.run("return document.querySelector('#alarms').hidden")
         assert drawn(chrome, "#strip canvas", [0, 0, 900, 60]) > 0
     elif d == 3:
@@ -324,7 +324,7 @@ def test_on_a_phone_in_the_dark(chrome, serve, tmp_path):
     running = serve(made(tmp_path))
     running.place(np.vstack([rows(10), FAR]))
     chrome.wait(SHOWN, 12)
-    chrome.click("#strange button")
+    chrome.click("#unusual button")
     light = chrome.run(
         "return [livePage.view.groundPixel, document.querySelector('.scale').style.background]"
     )
@@ -345,7 +345,7 @@ def test_on_a_phone_in_the_dark(chrome, serve, tmp_path):
     assert chrome.run("return document.documentElement.scrollWidth") <= 390
     assert chrome.run("return document.querySelector('.bar').clientHeight") < 65  # one line
     chrome.run("document.querySelector('#panel').scrollIntoView()")
-    chrome.click("#strange li:last-child button")
+    chrome.click("#unusual li:last-child button")
     top = "return document.querySelector('#stage').getBoundingClientRect().top"
     assert chrome.run(top) >= 0  # the map comes into view
 

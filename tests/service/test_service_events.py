@@ -50,7 +50,7 @@ def parsed(lines):
     raise AssertionError("the stream has ended")
 
 
-def test_arrivals_are_sent_with_reasons_for_strange_ones(running):
+def test_arrivals_are_sent_with_reasons_for_unusual_ones(running):
     X = np.vstack([rows(2), [[9.0, 9.0, 9.0]]])
     before = running.service.ring.next_id
     ((event, number, payload),) = read(running, None, 1, [X])

@@ -1,4 +1,4 @@
-// Arrivals in the order they came, the oldest forgotten: columns of numbers side by side.
+// Arrivals in their order, as columns of numbers; the oldest are dropped.
 const HOUR = 3600, KEPT = 50 * HOUR, ROOM = 1.25 * KEPT;
 const LEARNED = ["no", "yes", "placed only"];
 
@@ -12,7 +12,7 @@ class Arrivals {
   }
 
   clear() {
-    Object.assign(this, { n: 0, total: 0, missed: 0 });  // total: ever seen by this page
+    Object.assign(this, { n: 0, total: 0, missed: 0 });  // total: received by this page
     this.ids = new Float64Array(ROOM);
     this.times = new Float64Array(ROOM);
     this.accepted = new Uint8Array(ROOM);
@@ -21,27 +21,27 @@ class Arrivals {
     this.reasons = new Map();
   }
 
-  // Rows of one message; returns where they stand, [first, last).
-  add(told) {
-    const rows = told.n_rows, { middle, half } = this.data;
+  // Append the rows of one message; return their indices, [first, last).
+  add(payload) {
+    const rows = payload.n_rows, { middle, half } = this.data;
     if (this.n + rows > ROOM) this.forget();
     const first = this.n;
     for (let k = 0; k < rows; k++) {
       const at = this.n++;
-      this.ids[at] = told.first_id + k;
-      this.times[at] = told.time;
-      this.accepted[at] = told.accepted ? Number(told.accepted[k]) : 2;
-      for (const [name, values] of this.values) values[at] = told[name]?.[k] ?? NaN;
+      this.ids[at] = payload.first_id + k;
+      this.times[at] = payload.time;
+      this.accepted[at] = payload.accepted ? Number(payload.accepted[k]) : 2;
+      for (const [name, values] of this.values) values[at] = payload[name]?.[k] ?? NaN;
       this.places.forEach((place, axis) => {
-        place[at] = (told.coordinates[k][axis] - middle[axis]) / (half[axis] || 1);
+        place[at] = (payload.coordinates[k][axis] - middle[axis]) / (half[axis] || 1);
       });
     }
-    for (const [id, reason] of Object.entries(told.reasons || {})) this.reasons.set(Number(id), reason);
+    for (const [id, reason] of Object.entries(payload.reasons || {})) this.reasons.set(Number(id), reason);
     this.total += rows;
     return [first, this.n];
   }
 
-  // Moves the latest to the front.
+  // Drop the oldest arrivals.
   forget() {
     const from = Math.max(0, this.n - KEPT), all = [this.ids, this.times, this.accepted,
       ...this.values.values(), ...this.places];
@@ -50,16 +50,16 @@ class Arrivals {
     for (const id of this.reasons.keys()) if (id < this.ids[0]) this.reasons.delete(id);
   }
 
-  // The first arrival at a time, or with an id, or after it.
+  // Index of the first arrival at or after a time or an id.
   since(time) { return lowest(this.times, time, this.n); }
   from(id) { return lowest(this.ids, id, this.n); }
   has(id) { const at = this.from(id); return at < this.n && this.ids[at] === id; }
 
   get judged() { return this.values.has("p_value"); }
 
-  isStrange(at) { return this.judged && this.values.get("p_value")[at] <= this.alpha; }
+  isUnusual(at) { return this.judged && this.values.get("p_value")[at] <= this.alpha; }
 
-  // Some of them as points of the map; numbers are not copied.
+  // Arrivals [first, last) as a layer of the map; numbers are not copied.
   layer(first, last) {
     const part = (column) => column.subarray(first, last), ids = part(this.ids), times = part(this.times);
     const words = (name, word) => ({ name, kind: "text", raw: word, shown: word, number: () => NaN });

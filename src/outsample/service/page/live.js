@@ -1,9 +1,9 @@
-// Puts the parts together: the model and its map first, then what arrives.
-const EVERY = 100;  // milliseconds between pictures while arrivals come, more where they take long
+// The page: loads the model and its map, then shows arrivals.
+const REFRESH_MS = 100;  // between refreshes while arrivals come; longer if a refresh takes long
 
 async function start() {
-  const model = await (await asked("/model")).json();
-  const packed = new Uint8Array(await (await asked("/map")).arrayBuffer());
+  const model = await (await request("/model")).json();
+  const packed = new Uint8Array(await (await request("/map")).arrayBuffer());
   const data = await unpackedBytes(packed);
   byId("all").hidden = false;
   put("name", model.name || "Arrivals");
@@ -11,8 +11,8 @@ async function start() {
   data.placed = arrivals.layer(0, 0);
   data.training.named = naming(data.training);
   const live = new Live(model, data, arrivals);
-  live.events = new Events((name, told) => live.hear(name, told), (on) => live.connected(on));
-  globalThis.livePage = live;  // for those who script the page
+  live.events = new Events((name, payload) => live.handle(name, payload), (on) => live.connected(on));
+  globalThis.livePage = live;  // for scripts and tests
   document.documentElement.dataset.ready = "yes";
   await live.events.run();
 }
@@ -20,10 +20,10 @@ async function start() {
 class Live {
   constructor(model, data, arrivals) {
     Object.assign(this, { model, data, arrivals, on: true, waiting: false, cost: 0, drawing: 0 });
-    this.playing = new Playing(arrivals);
+    this.playing = new Playback(arrivals);
     this.card = new Card(byId("stage"), byId("said"), data, 0);
-    this.view = new LiveMap(byId("stage"), data, arrivals, (under) => this.tell(under));
-    this.looked = new Looked(this.view, () => this.card.show(this.view, this.view.under));
+    this.view = new LiveMap(byId("stage"), data, arrivals, (under) => this.pointed(under));
+    this.details = new Details(this.view, () => this.card.show(this.view, this.view.under));
     const drawPoints = this.view.drawPoints.bind(this.view);
     this.view.drawPoints = () => {
       const begun = performance.now();
@@ -32,7 +32,7 @@ class Live {
       this.drawing = performance.now() - begun;
     };
     this.strip = new Strip(byId("strip"), (from, until) => this.brushed(from, until));
-    this.list = new StrangeList(arrivals, (id) => {
+    this.list = new UnusualList(arrivals, (id) => {
       this.visit(id);
       byId("stage").scrollIntoView({ block: "nearest" });
     });
@@ -89,31 +89,31 @@ class Live {
     handle(view, { inView() {}, drop }, (step) => this.step(step));
   }
 
-  hear(name, told) {
+  handle(name, payload) {
     if (name === "arrivals") {
-      const [first, last] = this.arrivals.add(told);
+      const [first, last] = this.arrivals.add(payload);
       if (this.playing.isNow) this.view.pulse(Array.from(this.arrivals.ids.subarray(first, last)));
-    } else if (name === "gap") this.arrivals.missed += told.n_rows;
-    else if (name === "again") this.again().catch(() => {});
-    else if (name === "status") this.status(told);
+    } else if (name === "gap") this.arrivals.missed += payload.n_rows;
+    else if (name === "restart") this.restart().catch(() => {});
+    else if (name === "status") this.status(payload);
     this.later();
   }
 
-  // The service has begun anew, and so have the numbers of arrivals; perhaps with another model.
-  async again() {
+  // The service was restarted: ids of arrivals begin again, and the model may be another one.
+  async restart() {
     for (const part of [this.arrivals, this.list]) part.clear();
     this.playing.now();
     this.view.forget();
-    const model = await (await asked("/model")).json();
+    const model = await (await request("/model")).json();
     if (model.digest !== this.model.digest || Boolean(model.learning) !== this.arrivals.learns) location.reload();
   }
 
-  status(told) {
-    const lamp = byId("drift"), state = !told.n_seen ? "off" : told.needs_refit ? "alarm" : "fine";
-    if (state === "alarm" && lamp.dataset.state !== state) put("said", told.drift);
+  status(status) {
+    const lamp = byId("drift"), state = !status.n_seen ? "off" : status.needs_refit ? "alarm" : "fine";
+    if (state === "alarm" && lamp.dataset.state !== state) put("said", status.drift);
     lamp.dataset.state = state;
-    const nothing = told.learning ? "Nothing has been learned yet" : "The service does not learn";
-    put("drift-words", told.n_seen ? told.drift : nothing + ", and so there is no watch on the map.");
+    const reason = status.learning ? "Nothing has been learned yet" : "The service does not learn";
+    put("drift-words", status.n_seen ? status.drift : reason + ", so drift is not tested.");
   }
 
   connected(on) {
@@ -127,11 +127,11 @@ class Live {
     this.later();
   }
 
-  // Draws soon, and no more often than the eye follows or the computer bears.
+  // Refresh soon, at most ten times per second and at most a fifth of the time.
   later() {
     if (this.waiting) return;
     this.waiting = true;
-    setTimeout(() => { this.waiting = false; this.refresh(); }, Math.max(EVERY, 4 * (this.cost + this.drawing)));
+    setTimeout(() => { this.waiting = false; this.refresh(); }, Math.max(REFRESH_MS, 4 * (this.cost + this.drawing)));
   }
 
   refresh() {
@@ -147,7 +147,7 @@ class Live {
     this.cost = performance.now() - begun;
   }
 
-  // The place after the last arrival that is known of: what comes while all is held is not.
+  // Index after the last arrival to show; arrivals during a pause are not shown.
   latest() { return this.arrivals.since((this.playing.paused ?? Infinity) + 1e-6); }
 
   legend() {
@@ -161,8 +161,8 @@ class Live {
     const { playing, arrivals } = this, span = time.end - time.begin, held = playing.paused !== null;
     put("lead", (this.on ? "" : "Connection lost, trying again. ")
       + `${grouped(arrivals.total)} arrivals, ${grouped(shown)} of them on the map`
-      + (arrivals.missed ? `; ${grouped(arrivals.missed)} were gone before the page could read them` : "")
-      + (held ? `; held still, ${grouped(arrivals.n - this.latest())} came meanwhile.` : "."));
+      + (arrivals.missed ? `; ${grouped(arrivals.missed)} were dropped before the page could read them` : "")
+      + (held ? `; paused, ${grouped(arrivals.n - this.latest())} arrived since.` : "."));
     const pressed = (id, on) => byId(id).setAttribute("aria-pressed", String(on));
     pressed("pause", held);
     pressed("replay", Boolean(playing.replaying));
@@ -191,18 +191,18 @@ class Live {
     this.view.visit(this.data.placed, Math.max(0, placeOf(this.data.placed, id)));
   }
 
-  tell(under) {
-    if (!this.card || !this.looked) return;
+  pointed(under) {
+    if (!this.card || !this.details) return;
     this.card.show(this.view, under);
-    if (!under) this.looked.close();
-    else if (under.kept && under.layer.kind === "new") this.looked.at(under.layer.ids[under.i]);
+    if (!under) this.details.close();
+    else if (under.kept && under.layer.kind === "new") this.details.at(under.layer.ids[under.i]);
   }
 }
 
 function failed(error) {
-  if (error instanceof Refused && [401, 403].includes(error.status)) {
+  if (error instanceof RejectedRequest && [401, 403].includes(error.status)) {
     byId("ask").hidden = false;
-    put("lead", sessionStorage.getItem(TOKEN) ? "That is not its token." : "");
+    put("lead", sessionStorage.getItem(TOKEN) ? "The token is wrong." : "");
     byId("token").focus();
     return;
   }

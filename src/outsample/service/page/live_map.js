@@ -1,5 +1,5 @@
-// The map with arrivals on it: strange ones ringed, new ones shown by a ring that fades.
-const PULSE = 1200, STEP = 40, RINGS = 400, STRANGE = { light: "#d55e00", dark: "#ff8c42" };
+// The map with arrivals: rings around unusual ones, a fading ring around new ones.
+const PULSE_MS = 1200, STEP_MS = 40, MAX_RINGS = 400, UNUSUAL_COLOUR = { light: "#d55e00", dark: "#ff8c42" };
 
 class LiveMap extends MapView {
   constructor(stage, data, arrivals, tell) {
@@ -13,11 +13,11 @@ class LiveMap extends MapView {
 
   forget() {
     this.pulses = [];  // arrivals by id, and when they came
-    this.known = new Map();  // neighbours by id of arrival, once asked for
+    this.neighborsById = new Map();  // of arrivals whose details were requested
     this.point(null);
   }
 
-  // Draws other arrivals from now on.
+  // Draw another layer of arrivals.
   replace(layer, column) {
     const { a, b, single } = this.axes, half = this.data.half, before = this.under;
     const along = (axis, unit) => layer.coordinates[axis].map((v) => v * (half[axis] / unit));
@@ -27,12 +27,12 @@ class LiveMap extends MapView {
     layer.paint = painted(layer, layer.columns.find(({ name }) => name === column) || null);
     layer.colours = this.tables[layer.paint.kind];
     layer.rings = [];
-    for (let i = layer.n - 1; i >= 0 && layer.rings.length < RINGS; i--) {
-      if (this.arrivals.isStrange(layer.first + i)) layer.rings.push(i);
+    for (let i = layer.n - 1; i >= 0 && layer.rings.length < MAX_RINGS; i--) {
+      if (this.arrivals.isUnusual(layer.first + i)) layer.rings.push(i);
     }
     this.data.placed = layer;
     this.layers = [this.data.training, layer];
-    if (before && before.layer.kind === "new") {  // the same arrival, at its new place
+    if (before && before.layer.kind === "new") {  // the same arrival at its new index
       const i = placeOf(layer, before.layer.ids[before.i]);
       if (i < 0) this.point(null);
       else this.under = { layer, i, kept: before.kept };
@@ -48,18 +48,18 @@ class LiveMap extends MapView {
     this.later(false);
   }
 
-  know(id, near) {
-    this.known.set(id, near);
-    if (this.known.size > 200) this.known.delete(this.known.keys().next().value);
+  setNeighbors(id, near) {
+    this.neighborsById.set(id, near);
+    if (this.neighborsById.size > 200) this.neighborsById.delete(this.neighborsById.keys().next().value);
     this.later(false);
   }
 
   neighborsOf(layer, i) {
-    const found = layer.kind === "new" && this.known.get(layer.ids[i]);
-    return found ? { known: true, found } : super.neighborsOf(layer, i);
+    const near = layer.kind === "new" && this.neighborsById.get(layer.ids[i]);
+    return near ? { known: true, found: near } : super.neighborsOf(layer, i);
   }
 
-  // The training points are drawn when the map has moved, and copied while it stands still.
+  // The training points are drawn when the map has moved, otherwise copied.
   drawPoints() {
     const { training, placed } = this.data, { base, raster } = this, at = this.begin();
     const here = [this.wide, this.high, this.dense, this.zoom, ...Object.values(at)].join();
@@ -81,7 +81,7 @@ class LiveMap extends MapView {
     if (!layer.rings) return;
     const radius = this.radius(layer) / this.dense;
     pen.lineWidth = 2;
-    pen.strokeStyle = STRANGE[this.theme];
+    pen.strokeStyle = UNUSUAL_COLOUR[this.theme];
     pen.beginPath();
     for (const i of layer.rings) {
       const [x, y] = this.toScreen(layer, i);
@@ -90,9 +90,9 @@ class LiveMap extends MapView {
     }
     pen.stroke();
     pen.strokeStyle = this.ink;
-    this.pulses = this.pulses.filter((one) => now - one.now < PULSE);
+    this.pulses = this.pulses.filter((pulse) => now - pulse.now < PULSE_MS);
     for (const { id, now: begin } of this.pulses) {
-      const i = placeOf(layer, id), share = (now - begin) / PULSE;
+      const i = placeOf(layer, id), share = (now - begin) / PULSE_MS;
       if (i < 0) continue;
       pen.globalAlpha = 1 - share;
       pen.beginPath();
@@ -101,7 +101,7 @@ class LiveMap extends MapView {
     }
     pen.globalAlpha = 1;
     if (this.pulses.length && !this.stepping) {
-      this.stepping = setTimeout(() => { this.stepping = 0; this.later(false); }, STEP);
+      this.stepping = setTimeout(() => { this.stepping = 0; this.later(false); }, STEP_MS);
     }
   }
 }

@@ -1,5 +1,5 @@
-// P-values along time, the small ones above; a brush over them chooses what the map shows.
-const LEAST_P = 1e-4, LOWEST = Math.log10(LEAST_P), FOOT = 16;
+// P-values along time, small ones at the top; a brush selects the time span of the map.
+const MIN_P = 1e-4, LOWEST = Math.log10(MIN_P), FOOT = 16;
 
 class Strip {
   constructor(box, choose) {
@@ -79,15 +79,15 @@ class Strip {
     haloed({ pen, ground: view.ground }, `p = ${figure(arrivals.alpha)}`, 6, level - 5);
   }
 
-  // A square for each arrival, straight into the pixels: there may be a hundred thousand.
+  // A square for each arrival, written to the pixels: there may be a hundred thousand.
   marks(view, arrivals, begin, end) {
     const { pixels, dense } = this, { width: W, height: H } = this.canvas, { times, alpha } = arrivals;
-    const usual = packedColour(rgb(view.soft)), strange = packedColour(rgb(STRANGE[view.theme]));
+    const usual = packedColour(rgb(view.soft)), unusual = packedColour(rgb(UNUSUAL_COLOUR[view.theme]));
     const per = W / (end - begin || 1), even = Math.round(dense * (this.high - FOOT) / 2);
     const p = arrivals.values.get("p_value"), last = lowest(times, end + 1e-6, arrivals.n);
     pixels.fill(0);
     for (let at = arrivals.since(begin); at < last; at++) {
-      const marked = p && p[at] <= alpha, half = marked ? 2 * dense : dense, colour = marked ? strange : usual;
+      const marked = p && p[at] <= alpha, half = marked ? 2 * dense : dense, colour = marked ? unusual : usual;
       const px = Math.round((times[at] - begin) * per), py = p ? Math.round(dense * this.height(p[at])) : even;
       const left = Math.max(0, px - half), right = Math.min(W, px + half), foot = Math.min(H, py + half);
       for (let row = py - half; row < foot; row++) {

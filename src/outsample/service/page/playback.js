@@ -1,7 +1,7 @@
-// Which time is shown: now, a part that was brushed, a moment held still, or the last hour again.
+// Which time span is shown: up to now, a brushed span, a paused moment, or a replay of the last hour.
 const REPLAY_SECONDS = 60;
 
-class Playing {
+class Playback {
   constructor(arrivals) {
     this.arrivals = arrivals;
     this.now();
@@ -11,7 +11,7 @@ class Playing {
 
   get isNow() { return this.paused === null && !this.brush && !this.replaying; }
 
-  // The time on the strip: the last hour, or as much of it as there is.
+  // The time span of the strip: at most the last hour.
   span() {
     const { times, n } = this.arrivals, end = this.paused ?? this.latest();
     const begin = Math.max(n ? times[0] : end - 60, end - HOUR);
@@ -30,18 +30,18 @@ class Playing {
   }
 
   replayed() {
-    const one = this.replaying, now = performance.now();
-    if (this.paused === null) one.share += (now - one.seen) / 1000 / REPLAY_SECONDS;
-    one.seen = now;
-    if (one.share >= 1) this.replaying = null;
-    const { begin, end } = one;
-    return { begin, end, from: begin, until: begin + Math.min(1, one.share) * (end - begin) };
+    const replay = this.replaying, now = performance.now();
+    if (this.paused === null) replay.share += (now - replay.seen) / 1000 / REPLAY_SECONDS;
+    replay.seen = now;
+    if (replay.share >= 1) this.replaying = null;
+    const { begin, end } = replay;
+    return { begin, end, from: begin, until: begin + Math.min(1, replay.share) * (end - begin) };
   }
 
   choose(from, until) {
     this.replaying = null;
     const all = from <= 0 && until >= 1;
-    this.held = all ? null : this.held || this.span();  // time stands still under a brush
+    this.held = all ? null : this.held || this.span();  // the span does not move while it is brushed
     this.brush = all ? null : [from, until];
   }
 
