@@ -130,7 +130,8 @@ def test_an_arrival_is_looked_at_by_list_mouse_and_keys(chrome, serve, tmp_path)
     latest, other = chrome.run("return livePage.list.ids(12)")[:2]
     assert (latest, other) == (12, 11)
     chrome.click("#unusual button")
-    chrome.wait("return livePage.view.neighborsById.has(12) && !document.querySelector('#about').hidden")
+    chrome.wait("return livePage.view.neighborsById.has(12)")
+    chrome.wait("return !document.querySelector('#about').hidden")
     assert looked_at(chrome) == 12
     card = chrome.text(".card")
     assert card.startswith("arrival 12") and "p-value" in card and "nearest" not in card
