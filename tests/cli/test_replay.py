@@ -71,7 +71,7 @@ def test_rows_arrive_once_in_order_although_the_service_was_busy(url):
     fed = feed(Client(url, "secret"), Recording(["a", "b"], X, np.arange(7.0)), 0, "/learn", int)
     assert [row for _, _, told in Service.seen for row in told["rows"]] == X.tolist()
     assert {(path, token) for path, token, _ in Service.seen} == {("/learn", "Bearer secret")}
-    assert (fed.n_rows, fed.n_strange) == (7, 1)
+    assert (fed.n_rows, fed.n_unusual) == (7, 1)
 
 
 def test_rows_are_sent_again_under_the_same_key(url):
@@ -111,7 +111,7 @@ def test_what_the_service_refuses_and_no_service_at_all(url):
         Client(url).post("/place", {"rows": [[1, 2]]})
     with pytest.raises(ServiceError, match="outsample serve"):
         Client("http://127.0.0.1:9").get("/model")
-    with pytest.raises(ServiceError, match="no address"):
+    with pytest.raises(ServiceError, match="is not the address"):
         Client("ftp://127.0.0.1")
 
 
@@ -129,7 +129,7 @@ def test_a_table_with_times_is_sorted_by_them(tmp_path):
 
 def test_times_that_are_none_are_told_by_row():
     assert as_seconds(np.array([3, 5]), "t").tolist() == [3, 5]
-    with pytest.raises(ValueError, match="t, row 2: 'soon' is no time"):
+    with pytest.raises(ValueError, match="t, row 2: 'soon' is not a time"):
         as_seconds(np.array(["1998-07-20", "soon"], dtype=object), "t")
     with pytest.raises(ValueError, match="row 2 has no time"):
         as_seconds(np.array([1.0, np.nan]), "t")
@@ -143,7 +143,7 @@ def test_the_command(url, tmp_path):
     found = call(main, given)
     assert found.exit_code == 0, found.output
     told = json.loads(found.output)
-    assert (told["n_rows"], told["n_strange"]) == (2, 1)
+    assert (told["n_rows"], told["n_unusual"]) == (2, 1)
     assert call(main, ["replay", f"{path}", "--url", url]).exit_code == 2
     assert call(main, ["replay", "--url", "http://127.0.0.1:9"]).exit_code == 1
     path.write_text("when,a,b\n0,1,1\nnever,9,9\n")

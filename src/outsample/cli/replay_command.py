@@ -65,7 +65,7 @@ def replay(file: str | None, time_column: str | None, **settings: Any) -> None:
             show_json(fed._asdict())
         else:
             click.echo(
-                f"Sent {fed.n_rows:,} rows in {fed.seconds:.1f} s; {fed.n_strange} are unusual."
+                f"Sent {fed.n_rows:,} rows in {fed.seconds:.1f} s; {fed.n_unusual} are unusual."
             )
 
 

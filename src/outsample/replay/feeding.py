@@ -1,4 +1,4 @@
-"""Rows sent to a running service as they happened, only faster."""
+"""Send rows to a running service at the times when they happened, or faster."""
 
 import json
 import math
@@ -12,16 +12,16 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-# A service that is busy is asked again so many times.
-TRIES = 20
-TIMEOUT = 60.0
-# Rows that are due within this time, in seconds, are sent together, up to so many.
-TOGETHER = 0.05
-MOST_ROWS = 1000
+# Attempts to send a request to a busy service.
+MAX_ATTEMPTS = 20
+TIMEOUT_SECONDS = 60.0
+# Rows that are due within this time are sent in one request.
+JOINED_SECONDS = 0.05
+MAX_REQUEST_ROWS = 1000
 
 
 class ServiceError(RuntimeError):
-    """A service that cannot be reached, or that refuses what is sent."""
+    """A service that cannot be reached, or that rejects a request."""
 
 
 class Recording(NamedTuple):
@@ -33,43 +33,43 @@ class Recording(NamedTuple):
 
 
 class Fed(NamedTuple):
-    """What became of the rows."""
+    """How many rows were sent, and how many were unusual."""
 
     n_rows: int
-    n_strange: int  # With a p-value up to the service's alpha
+    n_unusual: int  # with a p-value of at most the service's alpha
     seconds: float
 
 
 class Client:
-    """A connection to a service, with the token of its requests, if it wants one."""
+    """A connection to a service, with the token of its requests, if it needs one."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
         parts = urlsplit(url if "//" in url else f"http://{url}")
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ServiceError(f"{url!r} is no address of a service, as http://127.0.0.1:8000 is")
+            raise ServiceError(f"{url!r} is not the address of a service, such as http://127.0.0.1:8000")
         kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         self.url, self.prefix = url, parts.path.rstrip("/")
-        self.connection: Any = kind(parts.hostname, parts.port, timeout=TIMEOUT)
+        self.connection: Any = kind(parts.hostname, parts.port, timeout=TIMEOUT_SECONDS)
         self.headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if token:
             self.headers["Authorization"] = f"Bearer {token}"
 
     def get(self, path: str) -> Any:
-        """Return what the service tells at a path."""
-        return self._asked("GET", path, None)
+        """Return the answer of the service at a path."""
+        return self._request("GET", path, None)
 
     def post(self, path: str, payload: Any) -> Any:
         """Send rows, again after a while if the service is busy or the connection was lost.
 
         The idempotency key lets the service learn the rows once, however often they are sent.
         """
-        return self._asked("POST", path, json.dumps(payload), {"Idempotency-Key": uuid4().hex})
+        return self._request("POST", path, json.dumps(payload), {"Idempotency-Key": uuid4().hex})
 
-    def _asked(
+    def _request(
         self, method: str, path: str, body: str | None, extra: dict[str, str] | None = None
     ) -> Any:
         sent = {**self.headers, **(extra or {})}
-        for last in [False] * (TRIES - 1) + [True]:
+        for last in [False] * (MAX_ATTEMPTS - 1) + [True]:
             status, headers, answer = self._once(method, path, body, sent)
             if status == 200:
                 return json.loads(answer)
@@ -81,7 +81,7 @@ class Client:
     def _once(
         self, method: str, path: str, body: str | None, headers: dict[str, str]
     ) -> tuple[int, Any, bytes]:
-        for fresh in (False, True):  # a connection that was kept may have been closed meanwhile
+        for fresh in (False, True):  # a connection that was kept may have been closed
             try:
                 self.connection.request(method, self.prefix + path, body, headers)
                 answer = self.connection.getresponse()
@@ -101,17 +101,17 @@ def feed(
 ) -> Fed:
     """Send rows ``speed`` times as fast as they happened, or as fast as they are answered for 0."""
     alpha = float(client.get("/model").get("alpha", 0.01))
-    begin, strange = time.monotonic(), 0
+    begin, n_unusual = time.monotonic(), 0
     for rows in due_rows(recording.seconds, speed):
         if speed:
             time.sleep(max(0.0, begin + recording.seconds[rows.start] / speed - time.monotonic()))
-        told: dict[str, Any] = {"rows": recording.X[rows].tolist()}
+        payload: dict[str, Any] = {"rows": recording.X[rows].tolist()}
         if recording.columns is not None:
-            told["columns"] = recording.columns
-        p_values = client.post(path, told).get("p_value") or ()
-        strange += sum(p is not None and p <= alpha for p in p_values)
+            payload["columns"] = recording.columns
+        p_values = client.post(path, payload).get("p_value") or ()
+        n_unusual += sum(p is not None and p <= alpha for p in p_values)
         on_rows(rows.stop)
-    return Fed(len(recording.X), strange, time.monotonic() - begin)
+    return Fed(len(recording.X), n_unusual, time.monotonic() - begin)
 
 
 def due_rows(seconds: NDArray[np.float64], speed: float) -> Iterator[slice]:
@@ -120,10 +120,10 @@ def due_rows(seconds: NDArray[np.float64], speed: float) -> Iterator[slice]:
     >>> list(due_rows(np.array([0.0, 1.0, 60.0, 61.0]), 60.0))
     [slice(0, 2, None), slice(2, 4, None)]
     """
-    at, together = 0, TOGETHER * speed if speed else math.inf
+    at, joined = 0, JOINED_SECONDS * speed if speed else math.inf
     while at < len(seconds):
-        end = int(np.searchsorted(seconds, seconds[at] + together, side="right"))
-        end = min(max(end, at + 1), at + MOST_ROWS)
+        end = int(np.searchsorted(seconds, seconds[at] + joined, side="right"))
+        end = min(max(end, at + 1), at + MAX_REQUEST_ROWS)
         yield slice(at, end)
         at = end
 

@@ -14,7 +14,7 @@ from outsample.replay.feeding import Recording
 def table_recording(path: str, time_column: str, about: dict[str, Any]) -> Recording:
     """Read the rows of a file with a column of times: dates and times, or seconds.
 
-    ``about`` is what the service tells of its model.
+    ``about`` is the description of the model at ``/model``.
     """
     source = open_table(path)
     names = about.get("feature_names")
@@ -28,21 +28,21 @@ def table_recording(path: str, time_column: str, about: dict[str, Any]) -> Recor
 
 
 def as_seconds(cells: NDArray[Any], where: str) -> NDArray[np.float64]:
-    """Return times as seconds; ValueError, with the row, where a cell tells no time.
+    """Return times as seconds; ValueError, with the row, for a cell that is not a time.
 
     >>> as_seconds(np.array(["1998-07-20T08:00", "1998-07-20 08:01:30"], dtype=object), "").tolist()
     [900921600.0, 900921690.0]
     """
     values = typed(np.asarray(cells)) if cells.dtype.kind == "O" else np.asarray(cells)
     if values.dtype.kind in "fiu":
-        found = values.astype(np.float64)
+        seconds = values.astype(np.float64)
     else:
-        found = np.empty(len(values))
+        seconds = np.empty(len(values))
         for row, cell in enumerate(values.tolist()):
             try:
-                found[row] = np.datetime64(cell, "ms").astype(np.int64) / 1e3
+                seconds[row] = np.datetime64(cell, "ms").astype(np.int64) / 1e3
             except ValueError as error:
-                raise ValueError(f"{where}, row {row + 1}: {cell!r} is no time") from error
-    if not np.isfinite(found).all():
-        raise ValueError(f"{where}, row {int(np.argmin(np.isfinite(found))) + 1} has no time")
-    return found
+                raise ValueError(f"{where}, row {row + 1}: {cell!r} is not a time") from error
+    if not np.isfinite(seconds).all():
+        raise ValueError(f"{where}, row {int(np.argmin(np.isfinite(seconds))) + 1} has no time")
+    return seconds

@@ -75,7 +75,7 @@ def main() -> None:
         print(f"Open {url}/#token={token} in a browser. Ctrl-C ends it.", flush=True)
         recording = traffic_recording(folder, REPLAYED_DAY)
         fed = feed(client, recording, SPEED, "/learn", lambda rows: None)
-        print(f"The day is over: {fed.n_rows} minutes, {fed.n_strange} strange.", flush=True)
+        print(f"The day is over: {fed.n_rows} minutes, {fed.n_unusual} unusual.", flush=True)
         service.wait()
     except KeyboardInterrupt:
         pass
