@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -66,7 +67,7 @@ def serve(chrome):
 def at(monkeypatch):
     """Sets the clock by which arrivals are dated."""
     clock = SimpleNamespace(now=1.8e9)
-    fake = SimpleNamespace(time=lambda: clock.now)
+    fake = SimpleNamespace(time=lambda: clock.now, monotonic=time.monotonic)
     monkeypatch.setattr("outsample.service.arrivals.time", fake)
 
     def turn(minutes):
@@ -372,7 +373,7 @@ def test_memory_is_bounded(chrome, serve, tmp_path):
     serve(made(tmp_path))
     chrome.run(
         "const { arrivals } = livePage;"
-        "for (let k = 0; k < 500; k++) livePage.hear('arrivals', { first_id: 1 + 1000 * k,"
+        "for (let k = 0; k < 500; k++) livePage.handle('arrivals', { first_id: 1 + 1000 * k,"
         "n_rows: 1000, time: 1e9 + k, coordinates: Array(1000).fill([0, 0]),"
         "p_value: Array(1000).fill(0.5), reasons: { [1 + 1000 * k]: 'plane_distance' } })"
     )
