@@ -186,7 +186,7 @@ def test_the_choice_takes_landmarks_where_points_are_many(monkeypatch):
     np.testing.assert_array_equal(again.transform(X + 0.01), extension.transform(X + 0.01))
     extension = PCAExtension(weighting="diffusion").fit(X, Y)
     assert extension.weighting_.covariance == "diffusion"
-    with pytest.raises(ValueError, match="all 120 training points"):
+    with pytest.raises(ValueError, match="n_neighbors is 120, all training points"):
         PCAExtension(weighting=Correlated("linear"), n_neighbors=120).fit(X, Y)
 
 
