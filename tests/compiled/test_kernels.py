@@ -258,7 +258,7 @@ def test_frames_of_few_images_in_many_dimensions(seed, d, k):
     Y = rng.normal(size=(k, rank)) @ rng.normal(size=(rank, d))
     axes, spread = np.empty((1, d, d)), np.empty((1, d))
     indptr, indices = np.array([0, k]), np.arange(k)
-    frames.wide_frames(0, 1, Y, indptr, indices, np.ones(1), axes, spread)
+    frames.image_frames(0, 1, Y, indptr, indices, np.ones(1), axes, spread)
     centred = Y - Y.mean(axis=0)
     np.testing.assert_allclose(axes[0].T @ axes[0], np.eye(d), atol=1e-13)
     assert (np.diff(spread[0]) <= 1e-7 * spread[0, 0]).all()

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 import reference
 from outsample import LaplacianPyramids, MultiscaleExtension
-from outsample.spectral import memory, multiscale_cascade
+from outsample.spectral import memory_check, multiscale_cascade
 
 MODELS = {
     "pyramid": LaplacianPyramids(),
@@ -105,7 +105,7 @@ def test_error_falls_with_n_on_a_circle():
 
 
 def test_too_many_points_are_refused_before_memory_runs_out(monkeypatch):
-    monkeypatch.setattr(memory, "available_memory", lambda: 1e5)
+    monkeypatch.setattr(memory_check, "available_memory", lambda: 1e5)
     with pytest.raises(MemoryError, match="n = 150 points"):
         MultiscaleExtension().fit(*data(1, n=150)[:2])
 

@@ -147,7 +147,7 @@ def test_bad_input_is_named(name):
 
 @every_extension
 def test_too_many_points_are_refused_first(name, monkeypatch):
-    monkeypatch.setattr("outsample.spectral.memory.available_memory", lambda: 50_000.0)
+    monkeypatch.setattr("outsample.spectral.memory_check.available_memory", lambda: 50_000.0)
     X, Y, _ = data(8)
     with pytest.raises(MemoryError, match=r"n = 60 points .* use PCAExtension"):
         fitted(name, X, Y)

@@ -76,9 +76,9 @@ def test_a_function_that_vanishes_leaves_the_nearest():
 @pytest.mark.parametrize(
     "function, message",
     [
-        (lambda r: -r, "weights must be 0 or more"),
-        (lambda r: r * np.nan, "weights must be 0 or more"),
-        (lambda r: r[:3], "one weight a distance"),
+        (lambda r: -r, "weights must be at least 0"),
+        (lambda r: r * np.nan, "weights must be at least 0"),
+        (lambda r: r[:3], "one weight per distance"),
     ],
 )
 def test_a_bad_function_is_refused(paraboloid, function, message):

@@ -46,7 +46,7 @@ def test_many_columns_change_neither_the_choice_nor_the_errors(monkeypatch):
     L = rng.random((200, 2))
     X = np.sin(L @ rng.normal(size=(2, 300))) + 0.01 * rng.normal(size=(200, 300))
     few = PCAExtension().fit(X, L)
-    monkeypatch.setattr(problem, "KEPT_ROWS", 0)
+    monkeypatch.setattr(problem, "MAX_KEPT_DISTANCES_ROWS", 0)
     plain = PCAExtension().fit(X, L)
     first, second = ([one.placer for one in fit.selection_[:9]] for fit in (few, plain))
     assert first == second

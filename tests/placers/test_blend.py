@@ -44,7 +44,7 @@ def test_a_blend_is_the_mean_of_its_parts(other):
     names = {"n_neighbors": 12, "order": 1, "loss": "squared", "tangent_dim": 2}
     assert {name: getattr(extension, f"{name}_") for name in names} == names
     assert extension.weighting_ == blend and extension.selection_ == []
-    np.testing.assert_array_equal(extension.model_.fitted.arrays()["shares"], blend.shares)
+    np.testing.assert_array_equal(extension.model_.fitted.placer.shares, blend.shares)
 
 
 def test_a_part_alone_is_itself():

@@ -13,7 +13,7 @@ import reference
 from maps import between, random_map, torn
 from outsample import Correlated, PCAExtension
 from outsample._compiled import correlated as kernels
-from outsample.placers.kriging import KINDS, GaussianProcess
+from outsample.placers.kriging import COVARIANCE_KINDS, GaussianProcess
 from outsample.placers.local import LocalPlacer
 from outsample.placers.problem import Part, Problem
 
@@ -189,18 +189,18 @@ def test_leave_one_out_of_a_process_is_brute_force(covariance, seed):
     np.testing.assert_allclose(residuals, expected, rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", COVARIANCE_KINDS)
 def test_the_variogram(kind):
     h = np.r_[0.0, np.logspace(-2, 2, 50)]
-    found = [kernels.variogram(KINDS[kind], value) for value in h]
+    found = [kernels.variogram(COVARIANCE_KINDS[kind], value) for value in h]
     np.testing.assert_allclose(found, reference.VARIOGRAMS[kind](h), rtol=1e-11)
     tiny = np.logspace(-9, -2, 30)
     slopes = {"linear": tiny, "matern52": 5 * tiny**2 / 6}
     slope = slopes.get(kind, tiny**2)
-    found = [kernels.variogram(KINDS[kind], value) for value in tiny]
+    found = [kernels.variogram(COVARIANCE_KINDS[kind], value) for value in tiny]
     np.testing.assert_allclose(found, slope, rtol=1e-3)  # where the closed form cancels
     far = {"linear": 1e200, "affine": 1e300}.get(kind, 1.0)
-    assert kernels.variogram(KINDS[kind], 1e200) == pytest.approx(far, rel=1e-15)
+    assert kernels.variogram(COVARIANCE_KINDS[kind], 1e200) == pytest.approx(far, rel=1e-15)
 
 
 @every_global

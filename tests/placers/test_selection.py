@@ -195,7 +195,7 @@ def test_a_chosen_process():
 def test_too_many_rows_for_a_process(monkeypatch):
     X, Y = data(7)
     monkeypatch.setattr("outsample.placers.selection.MAX_FACTORED_ROWS", 39)
-    with pytest.raises(ValueError, match="all 40 training points"):
+    with pytest.raises(ValueError, match="n_neighbors is 40, all training points"):
         PCAExtension(weighting=LINEAR, n_neighbors=40, **PAPER).fit(X, Y)
     PCAExtension(weighting=LINEAR, n_neighbors=39, **PAPER).fit(X, Y)
     PCAExtension(weighting="distance", n_neighbors=40, **PAPER).fit(X, Y)

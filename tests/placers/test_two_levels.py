@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 import reference
 from maps import random_map
 from outsample import Correlated, PCAExtension
-from outsample._compiled import landmarks as kernels
-from outsample.placers.kriging import KINDS
-from outsample.placers.landmark_diffusion import DAMPING
+from outsample._compiled import correlated as kernels
+from outsample._compiled import gls
+from outsample.placers.kriging import COVARIANCE_KINDS
+from outsample.placers.landmarks import DAMPING
 from outsample.placers.two_levels import TwoLevels
 
 TWO = TwoLevels("matern52", 2.0, 0.0, 0.5, n_landmarks=12, n_neighbors=10)
@@ -53,7 +54,7 @@ def test_sums_over_landmarks(kind, seed, d):
     X, coefficients, queries = random_map(seed, 9, 3, d)
     rows, found = np.array([1, 4, 7]), np.empty((len(queries), d))
     kernels.predict_landmarks(
-        0, len(queries), X, rows, queries, 0.8, KINDS[kind], coefficients[:3], found
+        0, len(queries), X, rows, queries, 0.8, COVARIANCE_KINDS[kind], coefficients[:3], found
     )
     expected = reference.predict_landmarks(X[rows], queries, kind, 0.8, coefficients[:3])
     np.testing.assert_allclose(found, expected, atol=1e-12)
@@ -64,7 +65,7 @@ def test_known_queries_get_the_mean_of_their_images():
     Y, deviations = np.array([[1.0], [3.0], [9.0]]), np.array([[0.0], [0.0], [1.0], [1.0], [2.0]])
     found = np.array([[7.0], [7.0]])
     indptr, indices = np.array([0, 3, 5]), np.array([0, 1, 2, 2, 1])
-    kernels.place_coincident(0, 2, Y, indptr, indices, deviations, found)
+    gls.place_coincident(0, 2, Y, indptr, indices, deviations, found)
     np.testing.assert_array_equal(found, [[2.0], [7.0]])
 
 
@@ -185,7 +186,7 @@ def test_the_choice_takes_landmarks_where_points_are_many(monkeypatch):
     np.testing.assert_array_equal(again.transform(X + 0.01), extension.transform(X + 0.01))
     extension = PCAExtension(weighting="diffusion").fit(X, Y)
     assert extension.weighting_.covariance == "diffusion"
-    with pytest.raises(ValueError, match="all 120 training points"):
+    with pytest.raises(ValueError, match="n_neighbors is 120, all training points"):
         PCAExtension(weighting=Correlated("linear"), n_neighbors=120).fit(X, Y)
 
 

@@ -43,7 +43,7 @@ def test_the_example_is_a_weighting(example, curve):
     weighting = example.ExponentialDistance(0.5)
     extension = PCAExtension(weighting=weighting, n_neighbors=8, order=0, loss="squared").fit(X, Y)
     near = extension.index_.nearest(X[:5] + 0.01, 8)
-    length = float(extension.model_.fitted.arrays()["length"])
+    length = extension.model_.fitted.weighting.length
     weights = np.exp(-near.distances.reshape(5, 8) / length)
     images = Y[extension.distinct_.rows][near.indices].reshape(5, 8, 2)
     means = (weights[..., None] * images).sum(axis=1)

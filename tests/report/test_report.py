@@ -5,8 +5,11 @@ import os
 import re
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
+from outsample.report.map_data import CandidateTrial, MapData, PointSet
+from outsample.report.map_words import selection_table
 from outsample.report.page import Picture, Section, Table, build_page, write_file
 
 PNG = b"\x89PNG\r\n\x1a\n not a real one"
@@ -93,3 +96,18 @@ def test_a_failed_write_keeps_the_old_page_and_leaves_nothing_behind(tmp_path):
         write_file(path, "new \ud800")  # half a character, which no file can hold
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["index.html"]
+
+
+def test_the_table_of_models_shows_the_round_of_the_selected_one():
+    """All-points models are tuned on more rows than the last round has."""
+    points = PointSet(np.zeros((3, 2)), {})
+    trials = [
+        CandidateTrial("blend", 0.10, 2000, 1.0),
+        CandidateTrial("local", 0.11, 2000, 1.0),
+        CandidateTrial("process", 0.05, 2500, 1.0),
+        CandidateTrial("screened", 0.20, 150, 1.0),
+    ]
+    data = MapData(["a", "b"], points, None, 1.0, 0.9, trials, "blend", np.arange(3))
+    table = selection_table(data)
+    assert [row[0] for row in table.rows] == ["blend", "local"]
+    assert table.highlight == {0}

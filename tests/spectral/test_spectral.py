@@ -10,7 +10,7 @@ from scipy import sparse
 
 import reference
 from outsample import DiffusionMaps
-from outsample.spectral import affinity, bandwidth, eigenpairs, left_out, transitions
+from outsample.spectral import affinity, bandwidth, eigenpairs, transitions
 from outsample.spectral.scales import median_nearest
 
 
@@ -51,17 +51,19 @@ def test_eigenpairs_above_a_cut(kernel):
 
 
 @pytest.mark.kernels
-def test_markov_mean_is_its_twin(kernel):
+def test_means_under_transition_probabilities_are_those_of_the_reference(kernel):
     X, _ = kernel
     rng = np.random.default_rng(3)
     Q, weights, c = rng.normal(size=(7, 2)), rng.random(60), rng.normal(size=(60, 3))
-    ours = transitions.markov_mean(X, Q, 0.4, weights, c)
+    ours = affinity.expansion(X, Q, 0.4, c, weights=weights, normalize=True)
     np.testing.assert_allclose(ours, reference.markov_mean(X, Q, 0.4, weights, c), rtol=1e-10)
     own, others = np.full(7, 0.3), np.full(60, 0.5)
     G = reference.gaussian(Q, X, 0.4) * weights * (reference.pairwise(Q, X) <= 0.5)
     G[:, 0] += 1e-300
     reached = G.sum(axis=1) > 1e-290
-    ours = transitions.markov_mean(X, Q[reached], 0.4, weights, c, (own[reached], others))
+    ours = affinity.expansion(
+        X, Q[reached], 0.4, c, weights=weights, reach=(own[reached], others), normalize=True
+    )
     np.testing.assert_allclose(ours, (G @ c / G.sum(axis=1, keepdims=True))[reached], rtol=1e-10)
 
 
@@ -69,7 +71,7 @@ def test_leaving_a_row_out_of_the_kernel_is_exact(kernel):
     X, _ = kernel
     f = np.sin(X)
     epsilon = 0.05
-    closed = left_out.left_out_of_kernel(affinity.gaussian(X, epsilon), f, 0.0)
+    closed = bandwidth.left_out_of_kernel(affinity.gaussian(X, epsilon), f, 0.0)
     placed = reference.leave_one_out(
         X,
         f,
@@ -89,7 +91,7 @@ def test_leaving_a_row_out_of_the_diffusion_is_close():
     f -= f.mean(axis=0)
     epsilon = 0.01
     kernel = transitions.markov(affinity.gaussian(X, epsilon), 1.0)
-    closed = left_out.left_out_of_markov(kernel, f, 0.0)
+    closed = bandwidth.left_out_of_markov(kernel, f, 0.0)
     placed = reference.leave_one_out(
         X, f, lambda A, B: lambda q: reference.nystroem(A, B, q, epsilon, 1.0), step=3
     )
@@ -101,14 +103,14 @@ def test_an_isolated_row_counts_as_unknown():
     X = np.array([[0.0], [0.1], [0.2], [100.0]])
     f = np.array([[0.0], [1.0], [2.0], [5.0]])
     kernel = transitions.markov(affinity.gaussian(X, 0.01), 1.0)
-    assert left_out.left_out_of_markov(kernel, f, 0.0)[3] == 5
+    assert bandwidth.left_out_of_markov(kernel, f, 0.0)[3] == 5
 
 
 def test_a_singular_kernel_has_no_inverse():
-    assert left_out.inverse(-np.ones((3, 3)), 0.0) is None
-    assert left_out.left_out_of_kernel(-np.ones((3, 3)), np.ones((3, 1)), 0.0) is None
+    assert bandwidth.inverse(-np.ones((3, 3)), 0.0) is None
+    assert bandwidth.left_out_of_kernel(-np.ones((3, 3)), np.ones((3, 1)), 0.0) is None
     broken = transitions.Markov(-np.ones((3, 3)), np.ones(3), np.ones(3))
-    assert left_out.left_out_of_markov(broken, np.ones((3, 1)), 0.0) is None
+    assert bandwidth.left_out_of_markov(broken, np.ones((3, 1)), 0.0) is None
 
 
 def test_a_choice_without_any_error_is_the_neighbor_distance(kernel):

@@ -602,7 +602,7 @@ def test_a_run_of_strange_arrivals_refreshes_the_calibration_once():
 
 def test_a_run_without_an_end_is_the_new_usual():
     counts, run = calibration_window.refreshing(np.ones(300, bool), 0)
-    assert counts.sum() == 1 + 300 - calibration_window.LONGEST_RUN and run == 300
+    assert counts.sum() == 1 + 300 - calibration_window.MAX_RUN and run == 300
     parts, row = [], 0
     strange = np.random.default_rng(0).random(1000) < 0.7
     for part in np.split(strange, [1, 2, 50, 400]):

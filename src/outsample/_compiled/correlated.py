@@ -225,3 +225,18 @@ def predict_global(start, stop, X, n, Q, Y, unit, kind, mean, coefficients, coor
         if count > 0:
             for a in range(d):
                 coordinates[i, a] = Y[anchor, a] + coordinates[i, a] / count
+
+
+@njit
+def predict_landmarks(start, stop, X, landmarks, Q, unit, kind, coefficients, values):
+    """Write ``sum_j c(|x - x_j|) coefficients_j`` over the landmarks, c the covariance, 1 at 0."""
+    d = coefficients.shape[1]
+    for i in range(start, stop):
+        for a in range(d):
+            values[i, a] = 0.0
+        for j in range(landmarks.size):
+            h = min(row_distance(Q, i, X, landmarks[j]) / unit, 1e150)
+            value = 1.0 - variogram(kind, h)
+            if value != 0.0:
+                for a in range(d):
+                    values[i, a] += value * coefficients[j, a]

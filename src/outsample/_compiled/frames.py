@@ -6,23 +6,18 @@ import numpy as np
 
 from outsample._compiled.compiling import njit
 from outsample._compiled.linear_algebra import symmetric_eigen
-from outsample._compiled.mirrors import reflect_back, reflect_into_first
 
 
 @njit
 def image_frames(start, stop, Y, indptr, indices, lengths, axes, spread):
     """Write eigenvectors and root eigenvalues of ``(1 / length^2)(1 / k) Z'Z``, Z centred images.
 
-    Only for neighbourhoods with at least d images; `wide_frames` does the others, and is compiled
-    only if there are any.
+    The root eigenvalues are 0 for a neighbourhood of length 0.
     """
     d = Y.shape[1]
-    values = np.empty(d)
     covariance = np.empty((d, d))
     for i in range(start, stop):
         k = indptr[i + 1] - indptr[i]
-        if k < d:
-            continue
         Z = np.empty((k, d))
         size = centred_images(Y, indices, indptr[i], Z)
         covariance[:] = 0.0
@@ -30,23 +25,16 @@ def image_frames(start, stop, Y, indptr, indices, lengths, axes, spread):
             for a in range(d):
                 for b in range(a + 1):
                     covariance[a, b] += Z[j, a] * Z[j, b]
-        eigen_of_sum(covariance, k, axes[i], values)
-        root_values(values, size, lengths[i], spread[i])
-
-
-@njit
-def wide_frames(start, stop, Y, indptr, indices, lengths, axes, spread):
-    """Write the frames of `image_frames` for neighbourhoods with fewer than d images."""
-    d = Y.shape[1]
-    values = np.empty(d)
-    for i in range(start, stop):
-        k = indptr[i + 1] - indptr[i]
-        if k >= d:
-            continue
-        Z = np.empty((k, d))
-        size = centred_images(Y, indices, indptr[i], Z)
-        wide_frame(Z, axes[i], values)
-        root_values(values, size, lengths[i], spread[i])
+        for a in range(d):
+            for b in range(a + 1):
+                covariance[a, b] /= k
+                covariance[b, a] = covariance[a, b]
+        symmetric_eigen(covariance, axes[i])
+        for a in range(d):
+            spread[i, a] = 0.0
+            if lengths[i] > 0.0:
+                root = np.sqrt(max(covariance[a, a], 0.0))
+                spread[i, a] = min(root * min(size / lengths[i], 1e300), 1e300)
 
 
 @njit
@@ -68,57 +56,3 @@ def centred_images(Y, indices, first, Z):
             for a in range(d):
                 Z[j, a] /= size
     return size
-
-
-@njit
-def root_values(values, size, length, spread):
-    """Write root eigenvalues in units of the neighbourhood's length; 0 if that length is 0."""
-    for a in range(values.size):
-        if length > 0.0:
-            root = np.sqrt(max(values[a], 0.0))
-            spread[a] = min(root * min(size / length, 1e300), 1e300)
-        else:
-            spread[a] = 0.0
-
-
-@njit
-def eigen_of_sum(total, count, vectors, values):
-    """Write eigenvectors and eigenvalues of ``total / count``; only its lower triangle is read."""
-    for a in range(total.shape[0]):
-        for b in range(a + 1):
-            total[a, b] /= count
-            total[b, a] = total[a, b]
-    symmetric_eigen(total, vectors)
-    for a in range(total.shape[0]):
-        values[a] = total[a, a]
-
-
-@njit
-def wide_frame(Z, axes, values):
-    """Write the frame of k images with k < d, from a k x k matrix.
-
-    The other d - k axes have no spread.
-    """
-    k, d = Z.shape
-    mirrors = np.empty((k, d))
-    reflect_into_first(Z, mirrors)
-    total = np.zeros((k, k))
-    for j in range(k):
-        for a in range(k):
-            for b in range(a + 1):
-                total[a, b] += Z[j, a] * Z[j, b]
-    inner = np.empty((k, k))
-    values[:] = 0.0
-    eigen_of_sum(total, k, inner, values)
-    axis = np.empty(d)
-    for c in range(d):
-        top = 0
-        for a in range(d):
-            axis[a] = inner[a, c] if a < k and c < k else (1.0 if a == c else 0.0)
-        reflect_back(mirrors, axis)
-        for a in range(1, d):
-            if abs(axis[a]) > abs(axis[top]) * (1.0 + 1e-9):
-                top = a
-        sign = -1.0 if axis[top] < 0.0 else 1.0
-        for a in range(d):
-            axes[a, c] = sign * axis[a]

@@ -46,6 +46,13 @@ def place_on_coincident(Y, indices, deviations, first, last, out):
 
 
 @njit
+def place_coincident(start, stop, Y, indptr, indices, deviations, coordinates):
+    """Write the mean image of the training points that coincide with a query, if there are any."""
+    for i in range(start, stop):
+        place_on_coincident(Y, indices, deviations, indptr[i], indptr[i + 1], coordinates[i])
+
+
+@njit
 def solve_shared(start, stop, Y, indptr, indices, deviations, axes, coordinates):
     """Solve Eq. 5.3 with blocks diagonal in one basis: a weighted mean along each axis.
 

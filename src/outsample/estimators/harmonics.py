@@ -8,7 +8,7 @@ import numpy as np
 
 from outsample.estimators.kernel_expansion import KernelExpansion
 from outsample.spectral import affinity, eigenpairs, transitions
-from outsample.spectral.left_out import left_out_of_kernel
+from outsample.spectral.bandwidth import left_out_of_kernel
 
 
 class GeometricHarmonics(KernelExpansion):

@@ -11,7 +11,7 @@ from outsample._validation import check_jobs, check_number
 from outsample.estimators.map_extension import MapExtension
 from outsample.points import Points
 from outsample.spectral.bandwidth import Choice, check_bandwidth, choices
-from outsample.spectral.memory import require_memory
+from outsample.spectral.memory_check import require_memory
 from outsample.spectral.units import MapUnit, PointUnit
 
 # The largest condition number that double precision can resolve.

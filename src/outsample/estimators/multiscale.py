@@ -10,7 +10,7 @@ from outsample._validation import check_choice, check_jobs, check_number, check_
 from outsample.estimators.map_extension import MapExtension
 from outsample.points import Points
 from outsample.spectral import affinity
-from outsample.spectral.memory import require_memory
+from outsample.spectral.memory_check import require_memory
 from outsample.spectral.multiscale_cascade import Cascade
 from outsample.spectral.scales import squared_diameter
 from outsample.spectral.units import MapUnit, PointUnit, exact_mean

@@ -16,8 +16,8 @@ from outsample.points import Points, largest_in_rows
 from outsample.records import JudgedPlacement, Neighbors
 from outsample.trust import abnormality, conformal
 from outsample.trust.abnormality import Distances, TrainingScores, measured, neighbors_needed
-from outsample.trust.disagreement import disagreement
 from outsample.trust.explanation import MEASURED, RELATIVE, Explanation, explanations
+from outsample.trust.quality import disagreement
 
 # Neighbours that an explanation names.
 NAMED = 5

@@ -9,7 +9,7 @@ import numpy as np
 from outsample._validation import check_number
 from outsample.estimators.kernel_expansion import KernelExpansion
 from outsample.spectral import affinity, eigenpairs, transitions
-from outsample.spectral.left_out import left_out_of_markov
+from outsample.spectral.bandwidth import left_out_of_markov
 
 
 class NystroemExtension(KernelExpansion):
@@ -125,9 +125,10 @@ class NystroemExtension(KernelExpansion):
         return left_out_of_markov(kernel, f, ridge)
 
     def _values(self, Q: Any) -> np.ndarray:
-        terms = self.weights_, self.coefficients_
-        n_jobs = self.training_.n_jobs
-        return transitions.markov_mean(self.points_, Q, self.epsilon_, *terms, n_jobs=n_jobs)
+        return affinity.expansion(
+            self.points_, Q, self.epsilon_, self.coefficients_, weights=self.weights_,
+            normalize=True, n_jobs=self.training_.n_jobs,
+        )  # fmt: skip
 
     def _expand(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         G = affinity.gaussian(self.points_, self.epsilon_, self.n_jobs)

@@ -277,9 +277,8 @@ class PCAExtension(NeighborQueriesMixin, MapExtension):
     @property
     def curvature_(self) -> float:
         """The paper's c in use; 1 where nothing uses it."""
-        learnt = self.model_.fitted.arrays().items()
-        found = (value for name, value in learnt if name.rpartition(".")[2] == "curvature")
-        return float(next(found, 1.0))
+        curvature = self.model_.fitted.curvature
+        return 1.0 if curvature is None else float(curvature)
 
     @property
     def lipschitz_(self) -> float:

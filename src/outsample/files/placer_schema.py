@@ -36,8 +36,7 @@ from outsample.placers import (
     blend,
     diffusion,
     kriging,
-    landmark_diffusion,
-    landmark_process,
+    landmarks,
     local,
     neighbor_loss,
     repulsion_field,
@@ -108,7 +107,7 @@ register(tangent.Tangent, {})
 register(tangent.LocalTangent, {})
 register(tangent.SplitTangent, {})
 register(kriging.Correlated, {
-    "covariance": one_of(*kriging.KINDS), "length": length, "nugget": nugget,
+    "covariance": one_of(*kriging.COVARIANCE_KINDS), "length": length, "nugget": nugget,
 })
 register(kriging.GaussianProcess, {"weighting": is_a(kriging.Correlated)})
 register(diffusion.Diffusion, {"length": length, "ridge": number(0, 1)})
@@ -131,7 +130,7 @@ register(blend.Blend, {
 
 map_data = {"X": points("m"), "Y": coordinates("m", "d"), "n_jobs": n_jobs}
 all_points = {**map_data, "left_out": coefficients(None, "d"), "unit": positive}
-landmarks = {"unit": positive, "landmarks": row_numbers(None, below="m")}
+of_landmarks = {"unit": positive, "landmarks": row_numbers(None, below="m")}
 register(weighting.FittedPower, {**map_data, "power": power})
 register(weighting.FittedGaussian, {**map_data, "length": length})
 register(tangent.FittedTangent, {**map_data, "curvature": positive})
@@ -159,18 +158,18 @@ register(neighbor_loss.FittedNeighborLoss, {
     "unit": positive, "crowd": array("m", low=0),
     "field": optional(is_a(repulsion_field.RepulsionField)),
 }, _check_neighbor_loss)
-register(landmark_process.ProcessLevel, {
-    **landmarks, "covariance": one_of("matern52", "gaussian"),
+register(landmarks.ProcessLevel, {
+    **of_landmarks, "covariance": one_of("matern52", "gaussian"),
     "coefficients": coefficients(None, "d"),
 }, _check_landmarks)
-register(landmark_diffusion.DiffusionLevel, {
-    **landmarks, "inverse_densities": densities(None), "images": coefficients(None, "d"),
+register(landmarks.DiffusionLevel, {
+    **of_landmarks, "inverse_densities": densities(None), "images": coefficients(None, "d"),
     "lift": coefficients(None, "d"), "reach": not_negative,
 }, _check_landmarks)
 register(two_levels.FittedTwoLevels, {
     **map_data, "left_out": coefficients(None, "d"), "placer": is_a(two_levels.TwoLevels),
     "center": coefficients("d"), "scale": scale,
-    "level": is_a(landmark_process.ProcessLevel, landmark_diffusion.DiffusionLevel),
+    "level": is_a(landmarks.ProcessLevel, landmarks.DiffusionLevel),
     "residuals": coefficients("m", "d"),
 })
 register(blend.FittedBlend, {

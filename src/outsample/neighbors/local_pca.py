@@ -28,10 +28,8 @@ def image_frames(
     """
     q, d = len(lengths), Y.shape[1]
     frames = Frames(np.empty((q, d, d)), np.empty((q, d)))
-    is_wide = np.diff(near.indptr) < d
-    for kernel, is_used in ((kernels.image_frames, ~is_wide), (kernels.wide_frames, is_wide)):
-        if is_used.any():
-            over_rows(kernel, q, n_jobs, Y, near.indptr, near.indices, lengths, *frames)
+    arrays = Y, near.indptr, near.indices, lengths
+    over_rows(kernels.image_frames, q, n_jobs, *arrays, *frames)
     return frames
 
 

@@ -1,7 +1,6 @@
 """Selection among all-points models: Gaussian processes and diffusions with different lengths.
 
-Such a model is factored once for all training points, which is expensive: the candidates are tried
-on a part of the points first.
+Factoring all training points is expensive: the candidates are tried on a part of the points first.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from outsample.placers.protocol import Placer
 
 # Points on which all candidates are tried, and on which the best ones are tried again.
 FIRST_POINTS, SECOND_POINTS = 1000, 2500
-# So many of the best go on, if they are not worse than the best by more than this factor.
+# At most this many of the best are tried again, if their error is within this factor of the best.
 MAX_REPEATED, MAX_REPEATED_RATIO = 2, 1.3
 # Landmarks and left-out rows of the second trial where the points are too many to be factored.
 TRIAL_LANDMARKS, LANDMARK_ROWS = 1024, 500
@@ -43,7 +42,7 @@ class ErrorMeasure(NamedTuple):
 def best_all_points_model(
     problem: Problem, candidates: Sequence[Placer], rows: np.ndarray
 ) -> tuple[CandidateResult, list[Trial]]:
-    """Return the typically best candidate, fitted to all points, and the trials of the others.
+    """Return the typically best candidate, fitted to all points, and the other trials.
 
     ``rows`` are the training rows that the result is left out on.
     """

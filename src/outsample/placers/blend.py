@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from outsample.neighbors.neighborhoods import Neighborhoods, Search
-from outsample.placers.protocol import Arrays, FittedPlacer, ModelFamily, Placer
+from outsample.placers.protocol import FittedPlacer, ModelFamily, Placer
 from outsample.points import Points
 from outsample.records import Frames, Neighbors, Weights
 
@@ -36,9 +36,9 @@ class Blend:
     >>> import numpy as np
     >>> from outsample import Blend, InverseDistance, PCAExtension
     >>> from outsample.placers.local import LocalPlacer
-    >>> few = LocalPlacer(InverseDistance(4.0), 3, order=0, loss="squared", tangent_dim=1)
-    >>> many = LocalPlacer(InverseDistance(2.0), 10, order=0, loss="squared", tangent_dim=1)
-    >>> blend = Blend((few, many), (0.75, 0.25))
+    >>> steep = LocalPlacer(InverseDistance(4.0), 3, order=0, loss="squared", tangent_dim=1)
+    >>> flat = LocalPlacer(InverseDistance(2.0), 10, order=0, loss="squared", tangent_dim=1)
+    >>> blend = Blend((steep, flat), (0.75, 0.25))
     >>> X = np.linspace(0, 1, 30)[:, None]
     >>> PCAExtension(weighting=blend).fit(X, X**2).n_neighbors_
     10
@@ -118,39 +118,36 @@ class FittedBlend:
     parts: tuple[FittedPlacer, ...]
 
     def place(
-        self, Q: Points, near: Neighborhoods | None, weights: Weights | None = None
+        self, Q: Points, neighborhoods: Neighborhoods | None, weights: Weights | None = None
     ) -> np.ndarray:
         """Return the mean (q, d) of the positions by the parts."""
-        return self.mean([part.place(Q, around) for part, around in self.around_parts(near)])
+        parts = self.around_parts(neighborhoods)
+        return self.mean([part.place(Q, own) for part, own in parts])
 
-    def leave_out(self, rows: np.ndarray, near: Neighborhoods | None) -> np.ndarray:
-        """Return the mean (s, d) of the positions of training rows by the others."""
-        parts = self.around_parts(near)
-        return self.mean([part.leave_out(rows, around) for part, around in parts])
+    def leave_out(self, rows: np.ndarray, neighborhoods: Neighborhoods | None) -> np.ndarray:
+        """Return the mean (s, d) of the positions of training rows placed by all other rows."""
+        parts = self.around_parts(neighborhoods)
+        return self.mean([part.leave_out(rows, own) for part, own in parts])
 
-    def weights(self, near: Neighborhoods) -> Weights:
+    def weights(self, neighborhoods: Neighborhoods) -> Weights:
         """Return the weights of all neighbours by the heaviest part, for the scores."""
-        return self.parts[0].weights(near)
+        return self.parts[0].weights(neighborhoods)
 
-    def arrays(self) -> Arrays:
-        """Return the shares, and the arrays of part j as ``j.name``."""
-        part_arrays = {
-            f"{at}.{name}": array
-            for at, part in enumerate(self.parts)
-            for name, array in part.arrays().items()
-        }
-        return {"shares": np.array(self.placer.shares), **part_arrays}
+    @property
+    def curvature(self) -> float | None:
+        """The paper's c of the first part that has one."""
+        return next((part.curvature for part in self.parts if part.curvature is not None), None)
 
     def around_parts(
-        self, near: Neighborhoods | None
+        self, neighborhoods: Neighborhoods | None
     ) -> Iterator[tuple[FittedPlacer, Neighborhoods | None]]:
         """Yield the parts with the neighbourhoods of their own size."""
         widest = self.placer.n_neighbors
         for part in self.parts:
-            k, around = part.placer.n_neighbors, near
-            if near is not None and k is not None and k != widest:
-                around = near.narrowed(k)
-            yield part, around
+            k, own = part.placer.n_neighbors, neighborhoods
+            if neighborhoods is not None and k is not None and k != widest:
+                own = neighborhoods.narrowed(k)
+            yield part, own
 
     def mean(self, positions: list[np.ndarray]) -> np.ndarray:
         """Return ``f_1 + sum_j w_j (f_j - f_1)``: exactly f_1 where all parts agree."""
@@ -160,12 +157,14 @@ class FittedBlend:
             mean += share * position - share * first
         return mean
 
-    def weights_of_parts(self, near: Neighborhoods) -> Iterator[tuple[float, Neighbors, Weights]]:
+    def weights_of_parts(
+        self, neighborhoods: Neighborhoods
+    ) -> Iterator[tuple[float, Neighbors, Weights]]:
         """Yield the weight of each part, its neighbours, and their weights."""
-        around_parts = zip(self.placer.shares, self.around_parts(near), strict=True)
-        for share, (part, around) in around_parts:
-            assert around is not None
-            yield share, around.near, part.weights(around)
+        parts = zip(self.placer.shares, self.around_parts(neighborhoods), strict=True)
+        for share, (part, own) in parts:
+            assert own is not None
+            yield share, own.near, part.weights(own)
 
     def regrow(
         self, originals: Search, X: Points, Y: np.ndarray, frames: Iterator[Frames]
@@ -178,9 +177,7 @@ class FittedBlend:
         """Return the frames that parts keep, one record for each of these parts."""
         return [frames for part in self.parts for frames in part.kept_frames()]
 
-    def new_frames(self, near: Neighborhoods) -> list[Frames]:
+    def new_frames(self, neighborhoods: Neighborhoods) -> list[Frames]:
         """Return frames of points to learn, one record for each part that keeps frames."""
-        around_parts = self.around_parts(near)
-        return [
-            frames for part, around in around_parts if around for frames in part.new_frames(around)
-        ]
+        parts = self.around_parts(neighborhoods)
+        return [frames for part, own in parts if own for frames in part.new_frames(own)]

@@ -17,7 +17,7 @@ from outsample.placers.diffusion import Diffusion
 from outsample.placers.kriging import Correlated, GaussianProcess
 from outsample.placers.local import LocalPlacer
 from outsample.placers.neighbor_loss import NeighborLoss
-from outsample.placers.problem import DIMENSION_ROWS, WIDE, Problem
+from outsample.placers.problem import DIMENSION_ROWS, WIDE_NEIGHBORS, Problem
 from outsample.placers.protocol import ModelFamily, Placer, Weighting
 from outsample.placers.tangent import LocalTangent, SplitTangent, Tangent
 from outsample.placers.two_levels import TwoLevels
@@ -51,7 +51,7 @@ CONSTANTS: list[Constant] = [
 ]
 CORRELATED: list[Constant] = [
     *((covariance, covariance.sizes, "squared") for covariance in ROUGH),
-    *((covariance, (20, WIDE), "squared") for covariance in SMOOTH),
+    *((covariance, (20, WIDE_NEIGHBORS), "squared") for covariance in SMOOTH),
     *((covariance, (10, 20, 40), "absolute") for covariance in ROUGH),
     (AFFINE, (5, 10, 12, 15, 20), "squared"),
 ]
@@ -72,7 +72,7 @@ OPEN_FAMILIES = {
     "correlated": ModelFamily((*ROUGH, *SMOOTH, AFFINE), PROCESSES, is_open=True),
     "diffusion": ModelFamily((), DIFFUSIONS, is_open=True),
 }
-# If the best all-points model is a diffusion, lengths shorter and longer by these are tried too.
+# If the best all-points model is a diffusion, its length times these factors is also tried.
 LENGTH_FACTORS = (2.0**-0.25, 2.0**0.25)
 
 
@@ -122,7 +122,7 @@ def family_of(weighting: Any) -> ModelFamily:
 def local_candidates(problem: Problem, constraints: Constraints) -> list[Placer]:
     """Return the models of neighbourhoods that satisfy the constraints, the simplest first.
 
-    At least one, all different.
+    There is at least one, and they are all different.
     """
     n, d = problem.n, problem.Y.shape[1]
     in_balls = problem.search.radius is not None
@@ -145,7 +145,7 @@ def local_candidates(problem: Problem, constraints: Constraints) -> list[Placer]
 def allows_neighbor_loss(constraints: Constraints, n: int, d: int) -> bool:
     """Return True if `NeighborLoss` is a candidate for n points of a d-dimensional map.
 
-    Many images repel by a field, which exists in the plane only.
+    The sums over many images are interpolated on a grid, which exists for 2-D maps only.
     """
     is_open = constraints[:2] == (None, None) and constraints.loss is None
     has_sums = d == 2 or (d <= 3 and n <= MAX_FACTORED_ROWS)
@@ -161,7 +161,7 @@ def all_points_candidates(problem: Problem, constraints: Constraints) -> tuple[P
 
 
 def neighboring_lengths(best: Placer) -> list[Placer]:
-    """Return models to try once the best all-points model is known."""
+    """Return models with lengths next to that of the best all-points model."""
     if best not in DIFFUSIONS:
         return []
     return [Diffusion(best.weighting.length * factor) for factor in LENGTH_FACTORS]
@@ -174,13 +174,13 @@ def with_landmarks(placer: Any) -> TwoLevels | None:
 
 
 def _tangent_dim(problem: Problem, constraints: Constraints) -> int:
-    """Return the tangent dimension: given, or estimated by local PCA where a model uses it."""
+    """Return the tangent dimension: fixed, or estimated by local PCA if a model uses it."""
     if constraints.tangent_dim is not None:
         return constraints.tangent_dim
     if constraints.weighting == "split_tangent":
         k = min(problem.n - 1, constraints.n_neighbors or PLAIN_SIZES[1])
-        near = problem.left_out(problem.sample(DIMENSION_ROWS), k)
-        frames = local_pca.image_frames(problem.Y, *near.framed, problem.n_jobs)
+        neighborhoods = problem.left_out(problem.sample(DIMENSION_ROWS), k)
+        frames = local_pca.image_frames(problem.Y, *neighborhoods.framed, problem.n_jobs)
         return local_pca.tangent_dimension(frames.spread)
     return 1 if constraints.order == 0 else problem.dimension
 
@@ -193,20 +193,24 @@ def _groups(problem: Problem, constraints: Constraints) -> Iterator[CandidateGro
     if not family.is_open:
         (weighting,) = family.weightings
         for order in orders:
-            sizes = weighting.sizes if order == 0 else _polynomial_sizes(order, t) or (WIDE,)
+            sizes = weighting.sizes
+            if order > 0:
+                sizes = _polynomial_sizes(order, t) or (WIDE_NEIGHBORS,)
             yield from (CandidateGroup(weighting, sizes, order, loss, t) for loss in losses)
         return
     if constraints.weighting is None:
         yield from _constants(CONSTANTS, orders, losses, t)
         for tangent_dim in sorted({t, min(problem.Y.shape[1], problem.X.shape[1])}):
             yield from _polynomials(constraints, orders, tangent_dim)
-    # Correlated errors need a k x k system, and a ball may hold thousands: only where asked for.
+    # Correlated errors need a k x k system, and a ball may hold thousands of points: in balls only
+    # if the user requests them.
     if constraints.weighting is not None or problem.search.radius is None:
         yield from _constants(CORRELATED, orders, losses, t)
         drifts = (1,) if constraints.order is None else orders
+        sizes, loss = (20, WIDE_NEIGHBORS), constraints.loss or "squared"
         for order in drifts:
             if order > 0:
-                yield CandidateGroup(ROUGH[0], (20, WIDE), order, constraints.loss or "squared", t)
+                yield CandidateGroup(ROUGH[0], sizes, order, loss, t)
 
 
 def _constants(
@@ -223,17 +227,17 @@ def _polynomials(
 ) -> Iterator[CandidateGroup]:
     """Yield the groups of orders 1 and 2, weighted by distance.
 
-    Absolute loss with a polynomial is expensive and did not pay: only where it is asked for.
+    Absolute loss with a polynomial is expensive and did not pay: only if the user requests it.
     """
     for order in orders:
         if order > 0:
             sizes = _polynomial_sizes(order, t)
             if constraints.order is not None:
-                sizes = sizes or (WIDE,)
+                sizes = sizes or (WIDE_NEIGHBORS,)
             yield CandidateGroup(DISTANCE, sizes, order, constraints.loss or "squared", t)
 
 
 def _polynomial_sizes(order: int, t: int) -> tuple[int, ...]:
     """Return neighbourhoods that support a polynomial: a few times its number of terms."""
     n_terms = 1 + t if order == 1 else 1 + t + t * (t + 1) // 2
-    return tuple(factor * n_terms for factor in (2, 3, 5) if factor * n_terms <= WIDE)
+    return tuple(factor * n_terms for factor in (2, 3, 5) if factor * n_terms <= WIDE_NEIGHBORS)

@@ -1,7 +1,7 @@
 """Extension by the transition probabilities of a diffusion over all training points.
 
-The Nyström extension, made to stand beside the weightings: it interpolates, its leave-one-out
-error comes in closed form, and away from the data it fades into a mean of the images.
+A Nyström extension that interpolates, has its leave-one-out error in closed form, and tends to a
+mean of the images away from the data.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ from outsample._parallel import over_rows
 from outsample._validation import check_number
 from outsample.neighbors.neighborhoods import Neighborhoods
 from outsample.placers.all_points import (
-    AllPointsPlacer,
+    FactoredPlacer,
     FittedAllPoints,
     distances_in,
     inverse_diagonal,
     regular_factor,
 )
-from outsample.placers.protocol import Arrays
 from outsample.points import Points, kernel_rows
 from outsample.records import Weights
 from outsample.spectral import affinity, transitions
@@ -31,13 +30,13 @@ from outsample.spectral import affinity, transitions
 if TYPE_CHECKING:
     from outsample.placers.problem import Part, Problem
 
-# Steps by which the ridge grows until double precision can factor the kernel.
-LEAST_RIDGE = 1e-13
-RIDGE_STEPS = (1.0, 1e2, 1e4, 1e6)
+# Smallest ridge, and the factors that are tried until double precision can factor the kernel.
+MIN_RIDGE = 1e-13
+RIDGE_FACTORS = (1.0, 1e2, 1e4, 1e6)
 
 
 @dataclass(frozen=True)
-class Diffusion(AllPointsPlacer):
+class Diffusion(FactoredPlacer):
     """Weighting by the transition probabilities of a diffusion, over all training points.
 
     ``f(x) = sum_j p(x, x_j) c_j`` with ``p`` proportional to ``exp(-|x - x_j|^2 / l^2)`` over the
@@ -49,7 +48,7 @@ class Diffusion(AllPointsPlacer):
     length : float
         ``l``, in units of the typical distance to the 15th neighbour.
     ridge : float
-        Eigenvalues below it count for nothing.
+        Eigenvalues below it are suppressed.
 
     Examples
     --------
@@ -62,68 +61,64 @@ class Diffusion(AllPointsPlacer):
 
     @property
     def weighting(self) -> Diffusion:
-        """What `PCAExtension` takes as ``weighting`` to get this placer."""
+        """Value of the parameter ``weighting`` of `PCAExtension` that gives this placer."""
         return self
 
     @property
     def first_level(self) -> tuple[str, float, float]:
-        """A diffusion to landmarks."""
+        """Settings of a diffusion to landmarks."""
         return "diffusion", self.length, self.ridge
 
     def check(self) -> None:
-        """Refuse parameters outside their range."""
+        """Raise ValueError for a parameter outside its range."""
         check_number("weighting.length", self.length, 0, np.inf, open_below=True)
         check_number("weighting.ridge", self.ridge, 0, 1)
 
     def fit(self, problem: Problem | Part, sample: np.ndarray) -> FittedDiffusion:
-        """Expand the map, and tell what the others predict of the sample.
+        """Return the expansion of the map, and leave-one-out values of the sample.
 
-        The densities stay as they are when a row is left out.
+        The densities do not change when a row is left out.
         """
         Y, unit = problem.Y, problem.unit * self.length or problem.unit
-        apart = distances_in(problem, unit)  # before they are squared
-        kernel = transitions.markov(affinity.gaussian_of(apart, 1.0, out=apart), alpha=1.0)
+        matrix = distances_in(problem, unit)
+        kernel = transitions.markov(affinity.gaussian_of(matrix, 1.0, out=matrix), alpha=1.0)
         center = Y.mean(axis=0)
         f, roots = Y - center, kernel.root_degrees[:, None]
         lower = kernel_factor(kernel.conjugate, self.ridge)
         lift = cho_solve((lower, True), roots * f, check_finite=False) / roots - f
         leverage = inverse_diagonal(lower, sample)[:, None] - 1
         expanded = f[sample] - lift[sample] / np.maximum(leverage, transitions.MIN_LEVERAGE)
-        means, trust = _others(kernel, f, sample)
+        means, trust = _means_of_others(kernel, f, sample)
         residuals = f[sample] - means - trust * (expanded - means)
         return FittedDiffusion(
             self, problem.X, Y, problem.n_jobs, Y[sample] - residuals, unit, kernel.weights, lift,
-            center, farthest(f),
+            center, longest_row(f),
         )  # fmt: skip
 
 
 def kernel_factor(S: np.ndarray, ridge: float) -> np.ndarray:
-    """Cholesky factor of a kernel (n, n), the ridge as large as double precision needs."""
-    lower = regular_factor(
+    """Return the Cholesky factor of a kernel (n, n), with the ridge that double precision needs."""
+    return regular_factor(
         lambda: S.copy(order="F"),
-        lambda step, corner: max(ridge, LEAST_RIDGE) * step,
-        RIDGE_STEPS,
+        lambda factor, _: max(ridge, MIN_RIDGE) * factor,
+        RIDGE_FACTORS,
+        "the kernel of all training points cannot be factored; use a larger ridge.",
     )
-    if lower is None:
-        raise ValueError(
-            "the kernel of all training points cannot be factored; give a larger ridge."
-        )
-    return lower
 
 
-def farthest(f: np.ndarray) -> float:
-    """Length of the longest row."""
+def longest_row(f: np.ndarray) -> float:
+    """Return the Euclidean length of the longest row, without overflow."""
     largest = np.abs(f).max() or 1.0
     return float(largest * np.sqrt(((f / largest) ** 2).sum(axis=1).max()))
 
 
-def _others(
+def _means_of_others(
     kernel: transitions.Markov, f: np.ndarray, rows: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean (s, d) of the others' images under the transition probabilities, and the trust."""
-    roots, own = kernel.root_degrees, np.arange(len(rows))
+    """Return means (s, d) of all other images under the transition probabilities, and the trust."""
+    roots = kernel.root_degrees
     shares = kernel.conjugate[rows] * roots
-    shares[own, rows] = 0.0
+    shares[np.arange(len(rows)), rows] = 0.0
     shares *= (roots / kernel.weights)[rows, None]
     density = shares.sum(axis=1)
     means = shares @ f / np.where(density > 0, density, 1.0)[:, None]
@@ -134,7 +129,7 @@ def _others(
 
 @dataclass(frozen=True, eq=False)
 class FittedDiffusion(FittedAllPoints):
-    """The expansion: ``inverse_densities`` (n,), ``lift`` (n, d) coefficients - images.
+    """The expansion: ``inverse_densities`` (n,), and ``lift`` (n, d), coefficients minus images.
 
     ``reach`` is the largest distance of an image from their mean, ``center`` (d,).
     """
@@ -146,14 +141,14 @@ class FittedDiffusion(FittedAllPoints):
     reach: float
 
     def place(
-        self, Q: Points, near: Neighborhoods | None, weights: Weights | None = None
+        self, Q: Points, neighborhoods: Neighborhoods | None, weights: Weights | None = None
     ) -> np.ndarray:
-        """Values (q, d) of the expansion at the queries, kept near the images where data end.
+        """Return the values (q, d) of the expansion at the queries, bounded far from the data.
 
         ``sum_j p(x, x_j) (psi(x_j) + t(x) (c_j - psi(x_j)))``. The trust t falls from 1 to 0 as
         the kernel's sum over the training points, which is about 1 among them, falls from 0.1 to
-        0.01: coefficients of either sign no longer cancel there. Nothing is placed further from
-        the mean of the images than twice the furthest of them.
+        0.01: coefficients of either sign no longer cancel there. No point is placed farther from
+        the mean of the images than twice the farthest image.
         """
         coordinates = np.empty((Q.shape[0], self.Y.shape[1]))
         over_rows(
@@ -162,13 +157,3 @@ class FittedDiffusion(FittedAllPoints):
             self.lift, self.center, self.reach, coordinates,
         )  # fmt: skip
         return coordinates
-
-    def arrays(self) -> Arrays:
-        """Length scale, one over the densities, coefficients less images, center and reach."""
-        return {
-            "unit": np.array(self.unit),
-            "inverse_densities": self.inverse_densities,
-            "lift": self.lift,
-            "center": self.center,
-            "reach": np.array(self.reach),
-        }

@@ -1,14 +1,13 @@
 """Least squares with correlated errors: kriging of a neighbourhood, or of all points at once.
 
-The paper's W is block diagonal, so that two neighbours side by side are counted twice. Here the
-errors of neighbours i and j, the changes of the map from them to the query, have the covariance
+The paper's W is block diagonal, so that two neighbours close to each other are counted twice. Here
+the errors of neighbours i and j, the changes of the map from them to the query, have the covariance
 ``g(r_i) + g(r_j) - g(r_ij)``, with g the variogram; Eq. 2.3 then is kriging. Over all training
 points it is the extension by a Gaussian process (Barkan, Weill, Averbuch 2016).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,14 +21,14 @@ from outsample.neighbors.neighborhoods import Neighborhoods
 from outsample.neighbors.truncation import first_counts
 from outsample.placers import least_squares
 from outsample.placers.all_points import (
-    AllPointsPlacer,
+    FactoredPlacer,
     FittedAllPoints,
     distances_in,
     inverse_diagonal,
     regular_factor,
 )
-from outsample.placers.problem import WIDE, local_units
-from outsample.placers.protocol import Arrays, ModelFamily
+from outsample.placers.problem import WIDE_NEIGHBORS, local_units
+from outsample.placers.protocol import ModelFamily
 from outsample.placers.weighting import power_weights
 from outsample.points import Points, kernel_rows
 from outsample.records import Neighbors, Weights
@@ -38,33 +37,33 @@ from outsample.spectral.units import unit_scale
 if TYPE_CHECKING:
     from outsample.placers.problem import Part, Problem
 
-KINDS = {
+COVARIANCE_KINDS = {
     "affine": kernels.AFFINE,
     "linear": kernels.LINEAR,
     "matern52": kernels.MATERN52,
     "gaussian": kernels.GAUSSIAN,
 }
-# The consensus of a torn map is asked of so many nearest neighbours, by steep weights, and kept
-# within so many times their median distance from it.
+# On a torn map, the consensus is the median image of this many nearest neighbours, with steep
+# weights; images farther from it than this many times their median distance are dropped.
 CONSENSUS_NEIGHBORS = 8
 CONSENSUS_POWER = 16.0
 CONSENSUS_TOLERANCE = 1.5
-# Steps by which a singular covariance is made regular.
-LEAST_NUGGETS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
+# Nuggets, relative to the variance, that are tried until the covariance can be factored.
+RELATIVE_NUGGETS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)
 
 
 @dataclass(frozen=True)
 class Correlated:
-    """Weighting with correlated errors, given in full.
+    """Weighting with correlated errors: kriging.
 
     Attributes
     ----------
     covariance : {"linear", "matern52", "gaussian", "affine"}
         Smoothness of the map: rough, twice differentiable, analytic; or a plane, by the weights of
-        locally linear embedding (Roweis and Saul 2000), which takes no more than the neighbours.
+        locally linear embedding (Roweis and Saul 2000), for neighbourhoods only.
     length : float
-        Length scale, in units of the distance to the 15th neighbour. Without effect for
-        ``"linear"`` but for its relation to the nugget.
+        Length scale, in units of the distance to the 15th neighbour. For ``"linear"`` it only
+        scales the nugget.
     nugget : float
         Variance of independent noise in the images, relative to the covariance.
 
@@ -78,94 +77,94 @@ class Correlated:
     length: float = 4.0
     nugget: float = 1e-6
 
-    sizes: ClassVar[tuple[int, ...]] = (5, 10, 20, WIDE)
+    sizes: ClassVar[tuple[int, ...]] = (5, 10, 20, WIDE_NEIGHBORS)
     smooth: ClassVar[bool] = True
 
     def check(self) -> None:
-        """Refuse parameters outside their range."""
-        check_choice("weighting.covariance", self.covariance, KINDS)
+        """Raise ValueError for a parameter outside its range."""
+        check_choice("weighting.covariance", self.covariance, COVARIANCE_KINDS)
         check_number("weighting.length", self.length, 0, np.inf, open_below=True)
         check_number("weighting.nugget", self.nugget, 0, np.inf)
 
     def cost_microseconds(self, k: int) -> float:
-        """One covariance of all neighbours, factored."""
+        """Return the cost of factoring the covariance of the neighbours."""
         return 0.04 * k**2
 
     def fit(self, problem: Problem, sample: np.ndarray, placer: Any) -> FittedKriging:
-        """There is nothing to learn: the unit is local."""
+        """Return the weighting; it has no constants to estimate, since its unit is local."""
         return FittedKriging(problem.X, problem.Y, problem.n_jobs, self)
 
     def family(self) -> ModelFamily:
-        """Return itself for local placers, and the process over all points."""
+        """Return the local placers with this weighting, and the process over all points."""
         return ModelFamily((self,), () if self.covariance == "affine" else (GaussianProcess(self),))
 
 
 @dataclass(frozen=True, eq=False)
-class FittedKriging(least_squares.NeighborWeighting):
+class FittedKriging(least_squares.FittedWeighting):
     """Kriging of neighbourhoods."""
 
     settings: Correlated
 
-    def weights(self, near: Neighborhoods) -> Weights:
-        """Eq. 4.3, which the scores use; it also tells which neighbours coincide with a query."""
-        return power_weights(near.near, 2.0, self.n_jobs)
+    def weights(self, neighborhoods: Neighborhoods) -> Weights:
+        """Return the weights of Eq. 4.3, for the scores and to find coincident neighbours."""
+        return power_weights(neighborhoods.near, 2.0, self.n_jobs)
 
-    def solve(self, placer: Any, Q: Points, near: Neighborhoods, weights: Weights) -> np.ndarray:
-        """Eq. 2.3 over each neighbourhood, with a polynomial drift of the placer's order.
+    def solve(
+        self, placer: Any, Q: Points, neighborhoods: Neighborhoods, weights: Weights
+    ) -> np.ndarray:
+        """Solve Eq. 2.3 in each neighbourhood, with a polynomial drift of the placer's order.
 
-        With absolute loss, neighbours that disagree with the consensus are dropped before.
+        With absolute loss, neighbours that disagree with the consensus are dropped first.
         """
-        found, q = near.near, Q.shape[0]
-        kept = np.ones(len(found.indices), dtype=bool)
+        neighbors, q, settings = neighborhoods.near, Q.shape[0], self.settings
+        is_kept = np.ones(len(neighbors.indices), dtype=bool)
         if placer.loss == "absolute":
             over_rows(
-                kernels.agree_with_consensus, q, self.n_jobs, self.Y, found.indptr, found.indices,
-                self._consensus(found), CONSENSUS_NEIGHBORS, CONSENSUS_TOLERANCE, kept,
+                kernels.agree_with_consensus, q, self.n_jobs, self.Y, neighbors.indptr,
+                neighbors.indices, self._consensus(neighbors), CONSENSUS_NEIGHBORS,
+                CONSENSUS_TOLERANCE, is_kept,
             )  # fmt: skip
         coordinates = np.empty((q, self.Y.shape[1]))
         over_rows(
             kernels.solve_correlated, q, self.n_jobs, kernel_rows(self.X), kernel_rows(Q), self.Y,
-            found.indptr, found.indices, found.distances, local_units(found), weights.deviations,
-            kept, KINDS[self.settings.covariance], float(self.settings.length),
-            float(self.settings.nugget), placer.order, min(placer.tangent_dim, self.X.shape[1]),
-            coordinates,
+            neighbors.indptr, neighbors.indices, neighbors.distances, local_units(neighbors),
+            weights.deviations, is_kept, COVARIANCE_KINDS[settings.covariance],
+            float(settings.length), float(settings.nugget), placer.order,
+            min(placer.tangent_dim, self.X.shape[1]), coordinates,
         )  # fmt: skip
         return coordinates
 
-    def _consensus(self, near: Neighbors) -> np.ndarray:
-        """Geometric median of the nearest images: on one shred of a torn map, not between two."""
-        counts = np.minimum(np.diff(near.indptr), CONSENSUS_NEIGHBORS)
-        closest = first_counts(near, counts)
+    def _consensus(self, neighbors: Neighbors) -> np.ndarray:
+        """Return the median of the nearest images: on one side of a tear, not between the sides."""
+        counts = np.minimum(np.diff(neighbors.indptr), CONSENSUS_NEIGHBORS)
+        closest = first_counts(neighbors, counts)
         weights = power_weights(closest, CONSENSUS_POWER, self.n_jobs)
         return least_squares.median(self.Y, closest, weights, self.n_jobs)
 
-    def arrays(self) -> Arrays:
-        """Nothing was learnt."""
-        return {}
-
 
 @dataclass(frozen=True)
-class GaussianProcess(AllPointsPlacer):
+class GaussianProcess(FactoredPlacer):
     """One Gaussian process over all training points, factored once."""
 
     weighting: Correlated
 
     @property
     def first_level(self) -> tuple[str, float, float] | None:
-        """A process on landmarks, if its covariance ends somewhere."""
+        """Settings of a process on landmarks; a linear variogram has none, as it is unbounded."""
         settings = self.weighting
         if settings.covariance == "linear":
             return None
         return settings.covariance, settings.length, settings.nugget
 
     def fit(self, problem: Problem | Part, sample: np.ndarray) -> FittedProcess:
-        """Solve for the coefficients, and for what the others predict of the sample."""
+        """Return the process with its coefficients, and leave-one-out values of the sample."""
         X, Y, settings = problem.X, problem.Y, self.weighting
         unit = problem.unit * settings.length or problem.unit
         lower = covariance_factor(
             lambda: _covariance_matrix(distances_in(problem, unit), settings.covariance),
-            settings.nugget, "use fewer n_neighbors",
-        )  # fmt: skip
+            settings.nugget,
+            "use fewer n_neighbors",
+        )
         scale = unit_scale(Y)  # sums over all images must not overflow
         images = Y * scale
         center = images.mean(axis=0)
@@ -184,30 +183,31 @@ class GaussianProcess(AllPointsPlacer):
         )
 
 
-def covariance_factor(
-    matrix: Callable[[], np.ndarray], nugget: float, advice: str
-) -> np.ndarray:
-    """Cholesky factor of a covariance, with as much nugget as double precision needs."""
-    lower = regular_factor(
-        matrix, lambda least, corner: max(nugget, least * corner), LEAST_NUGGETS
+def covariance_factor(matrix: Any, nugget: float, advice: str) -> np.ndarray:
+    """Return the Cholesky factor of a covariance, with the nugget that double precision needs."""
+    return regular_factor(
+        matrix,
+        lambda relative, variance: max(nugget, relative * variance),
+        RELATIVE_NUGGETS,
+        f"the covariance of all training points cannot be factored; {advice}.",
     )
-    if lower is None:
-        raise ValueError(f"the covariance of all training points cannot be factored; {advice}.")
-    return lower
 
 
 def _covariance_matrix(H: np.ndarray, kind: str) -> np.ndarray:
-    """Covariance (n, n) from distances in units of the length, in their place."""
+    """Return the covariance (n, n) of distances in length scales, which are overwritten."""
     if kind == "linear":  # any constant above the largest distance makes it positive definite
         np.minimum(H, 1e150, out=H)
         np.subtract(2 * (H.max() or 1.0), H, out=H)
         return H
-    np.minimum(H, 1e3, out=H)  # nothing is left beyond, and squares may overflow
+    np.minimum(H, 1e3, out=H)  # the covariance is 0 beyond, and squares may overflow
     return covariance_of(H, kind)
 
 
 def covariance_of(H: np.ndarray, kind: str) -> np.ndarray:
-    """Covariance at distances H, in length scales and not above 1e3, which it overwrites."""
+    """Return the covariance at distances of at most 1e3 length scales, which are overwritten.
+
+    As `kernels.variogram`, but for a whole matrix in place: 1 minus the variogram would round.
+    """
     if kind == "gaussian":
         np.multiply(H, -H, out=H)
         np.exp(H, out=H)
@@ -229,18 +229,14 @@ class FittedProcess(FittedAllPoints):
     coefficients: np.ndarray
 
     def place(
-        self, Q: Points, near: Neighborhoods | None, weights: Weights | None = None
+        self, Q: Points, neighborhoods: Neighborhoods | None, weights: Weights | None = None
     ) -> np.ndarray:
-        """Values (q, d) of the process at the queries."""
+        """Return the values (q, d) of the process at the queries."""
         coordinates = np.empty((Q.shape[0], self.Y.shape[1]))
         over_rows(
             kernels.predict_global, Q.shape[0], self.n_jobs, kernel_rows(self.X),
             self.X.shape[0], kernel_rows(Q), self.Y, self.unit,
-            KINDS[self.placer.weighting.covariance], self.mean, self.coefficients, coordinates,
+            COVARIANCE_KINDS[self.placer.weighting.covariance], self.mean, self.coefficients,
+            coordinates,
         )  # fmt: skip
         return coordinates
-
-    def arrays(self) -> Arrays:
-        """Length scale, drift and coefficients."""
-        unit = np.array(self.unit)
-        return {"unit": unit, "mean": self.mean, "coefficients": self.coefficients}

@@ -17,77 +17,88 @@ from outsample.records import Frames, Neighbors, Weights
 
 
 @dataclass(frozen=True, eq=False)
-class NeighborWeighting:
-    """A fitted weighting of training points X with images Y; each adds its own constants."""
+class FittedWeighting:
+    """A weighting of training points X with images Y; subclasses add their constants."""
 
     X: Points
     Y: np.ndarray
     n_jobs: int | None
 
+    def weights(self, neighborhoods: Neighborhoods) -> Weights:
+        """Return the weights of the neighbours."""
+        raise NotImplementedError
+
+    def solve(
+        self, placer: Any, Q: Points, neighborhoods: Neighborhoods, weights: Weights
+    ) -> np.ndarray:
+        """Return coordinates (q, d) by the order and loss of the placer."""
+        raise NotImplementedError
+
     def regrow(self, X: Points, Y: np.ndarray, frames: Iterator[Frames]) -> Self:
-        """Return the weighting over other points; its constants stay."""
+        """Return the weighting over other points, with the same constants."""
         return replace(self, X=X, Y=Y)
 
     def kept_frames(self) -> list[Frames]:
-        """Return no frames."""
+        """Return the frames of the points if it keeps them, as a list of one."""
         return []
 
-    def new_frames(self, near: Neighborhoods) -> list[Frames]:
-        """Return no frames."""
+    def new_frames(self, neighborhoods: Neighborhoods) -> list[Frames]:
+        """Return frames of points to learn, if it keeps frames."""
         return []
 
 
 @dataclass(frozen=True, eq=False)
-class LeastSquares(NeighborWeighting):
+class LeastSquares(FittedWeighting):
     """Fitted weightings with one block ``w_j`` per neighbour."""
 
     def solve(
-        self, placer: Any, Q: Points, near: Neighborhoods, weights: Weights
+        self, placer: Any, Q: Points, neighborhoods: Neighborhoods, weights: Weights
     ) -> np.ndarray:
-        """Coordinates (q, d) by the order and loss of the placer."""
+        """Return coordinates (q, d) by the order and loss of the placer."""
         if placer.order > 0:
-            return self._polynomial(placer, Q, near, weights)
-        if placer.loss == "absolute":
-            return median(self.Y, near.near, weights, self.n_jobs)
-        return mean(self.Y, near.near, weights, self.n_jobs)
+            return self._polynomial(placer, Q, neighborhoods, weights)
+        solver = median if placer.loss == "absolute" else mean
+        return solver(self.Y, neighborhoods.near, weights, self.n_jobs)
 
     def _polynomial(
-        self, placer: Any, Q: np.ndarray, near: Neighborhoods, weights: Weights
+        self, placer: Any, Q: np.ndarray, neighborhoods: Neighborhoods, weights: Weights
     ) -> np.ndarray:
-        """Value at each query of a weighted polynomial fit in tangent coordinates.
+        """Return the value at each query of a weighted polynomial fit in tangent coordinates.
 
         Moving least squares: Eq. 2.5 with the polynomial ``p(V'(x_j - x))`` in place of the
         constant, V the local PCA frame of the neighbours in the ambient space.
         """
-        found = near.near
+        neighbors = neighborhoods.near
         coordinates = np.empty((Q.shape[0], self.Y.shape[1]))
         over_rows(
             polynomial.solve_polynomial, Q.shape[0], self.n_jobs, self.X, Q, self.Y,
-            found.indptr, found.indices, found.distances, *_blocks(weights), near.reach,
-            placer.order, min(placer.tangent_dim, self.X.shape[1]), placer.loss == "absolute",
-            coordinates,
+            neighbors.indptr, neighbors.indices, neighbors.distances, *_blocks(weights),
+            neighborhoods.reach, placer.order, min(placer.tangent_dim, self.X.shape[1]),
+            placer.loss == "absolute", coordinates,
         )  # fmt: skip
         return coordinates
 
 
-def mean(Y: np.ndarray, near: Neighbors, weights: Weights, n_jobs: int | None = None) -> np.ndarray:
-    """``psi(x) = (sum_j w_j)^-1 sum_j w_j psi(x_j)`` (q, d) (Eq. 2.8 in the form of Eq. 5.3)."""
-    coordinates = np.empty((len(near.inside), Y.shape[1]))
+def mean(
+    Y: np.ndarray, neighbors: Neighbors, weights: Weights, n_jobs: int | None = None
+) -> np.ndarray:
+    """Return ``(sum_j w_j)^-1 sum_j w_j psi(x_j)`` (q, d) (Eq. 2.8 in the form of Eq. 5.3)."""
+    coordinates = np.empty((len(neighbors.inside), Y.shape[1]))
     kernel = kernels.solve_per_point if weights.per_point else kernels.solve_shared
     over_rows(
-        kernel, len(coordinates), n_jobs, Y, near.indptr, near.indices, weights.deviations,
-        weights.axes, coordinates,
+        kernel, len(coordinates), n_jobs, Y, neighbors.indptr, neighbors.indices,
+        weights.deviations, weights.axes, coordinates,
     )  # fmt: skip
     return coordinates
 
 
 def median(
-    Y: np.ndarray, near: Neighbors, weights: Weights, n_jobs: int | None = None
+    Y: np.ndarray, neighbors: Neighbors, weights: Weights, n_jobs: int | None = None
 ) -> np.ndarray:
-    """Weighted geometric median (q, d): the least ``sum_j sqrt(e_j' w_j e_j)``."""
-    coordinates = mean(Y, near, weights, n_jobs)
+    """Return weighted geometric medians (q, d), which minimise ``sum_j sqrt(e_j' w_j e_j)``."""
+    coordinates = mean(Y, neighbors, weights, n_jobs)
     over_rows(
-        absolute.solve_absolute, len(coordinates), n_jobs, Y, near.indptr, near.indices,
+        absolute.solve_absolute, len(coordinates), n_jobs, Y, neighbors.indptr, neighbors.indices,
         *_blocks(weights), coordinates,
     )  # fmt: skip
     return coordinates

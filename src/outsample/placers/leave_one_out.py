@@ -39,7 +39,7 @@ class Trial(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """Training rows (s,), their neighbourhoods if kept, and where the others place them (s, d)."""
+    """Training rows (s,), their neighbourhoods if kept, and leave-one-out positions (s, d)."""
 
     rows: np.ndarray
     near: Neighborhoods | None
@@ -47,7 +47,7 @@ class LeftOut(NamedTuple):
 
 
 class CandidateResult(NamedTuple):
-    """A fitted candidate, its trial, and where it places the rows of the trial (s, d)."""
+    """A fitted candidate, its trial, and its positions (s, d) of the rows of the trial."""
 
     fitted: FittedPlacer
     trial: Trial
@@ -107,5 +107,5 @@ def typical_error(errors: np.ndarray) -> float:
 
 
 def n_neighbors_of(problem: Problem, placer: Placer) -> int:
-    """Return the neighbours to search for; an all-points model is judged by a few of them."""
+    """Return the number of neighbours to search; for an all-points model, those of its scores."""
     return placer.n_neighbors or min(problem.n - 1, UNIT_NEIGHBOR)

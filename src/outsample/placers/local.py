@@ -1,19 +1,19 @@
-"""Placing a point by its neighbours: a weighting, a number of neighbours, an order and a loss."""
+"""Local placers: a weighting, a number of neighbours, an order and a loss."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from outsample.neighbors.neighborhoods import Neighborhoods, Search
-from outsample.placers.growth import SinglePlacerMixin
-from outsample.placers.problem import WIDE
-from outsample.placers.protocol import Arrays, FittedWeighting, Weighting
+from outsample.placers.least_squares import FittedWeighting
+from outsample.placers.problem import WIDE_NEIGHBORS
+from outsample.placers.protocol import Weighting
 from outsample.points import Points
-from outsample.records import Frames, Weights
+from outsample.records import Frames, Neighbors, Weights
 
 if TYPE_CHECKING:
     from outsample.placers.problem import Problem
@@ -26,13 +26,13 @@ class LocalPlacer:
     Attributes
     ----------
     weighting : Weighting
-        How much each neighbour counts.
+        Weights of the neighbours.
     n_neighbors : int
-        How many, or the least number in a ball.
+        Number of neighbours; with a radius, the smallest number.
     order : int
         Degree of the local polynomial.
     loss : {"squared", "absolute"}
-        What is summed.
+        Loss that is minimised.
     tangent_dim : int
         Dimension of the tangent coordinates and of ``"split_tangent"``.
     """
@@ -52,55 +52,64 @@ class LocalPlacer:
     @property
     def prefers_wide_neighborhoods(self) -> bool:
         """True if winning suggests a smooth map, where larger neighbourhoods help."""
-        plain = self.order == 0 and self.loss == "squared"
-        return self.weighting.smooth and plain and self.n_neighbors >= WIDE
+        is_plain = self.order == 0 and self.loss == "squared"
+        return self.weighting.smooth and is_plain and self.n_neighbors >= WIDE_NEIGHBORS
 
     def cost_microseconds(self, n: int, D: int) -> float:
-        """Solve, repeatedly for absolute loss; a polynomial needs a local PCA."""
+        """Return the cost of the solve; absolute loss iterates, a polynomial needs a local PCA."""
         k = self.n_neighbors
         plane = 0.3 * min(k, D) ** 2 if self.order else 0.0
         median = 0.5 * k if self.loss == "absolute" else 0.0
         return self.weighting.cost_microseconds(k) + plane + median
 
     def fit(self, problem: Problem, sample: np.ndarray) -> FittedLocal:
-        """Learn the constants of the weighting."""
+        """Return the placer with the constants of its weighting."""
         return FittedLocal(self, self.weighting.fit(problem, sample, self), problem.X)
 
 
 @dataclass(frozen=True, eq=False)
-class FittedLocal(SinglePlacerMixin):
+class FittedLocal:
     """A local placer with a fitted weighting."""
 
     placer: LocalPlacer
     weighting: FittedWeighting
     X: Points
 
+    @property
+    def curvature(self) -> float | None:
+        """The paper's c, if the weighting has it."""
+        return getattr(self.weighting, "curvature", None)
+
     def place(
-        self, Q: Points, near: Neighborhoods | None, weights: Weights | None = None
+        self, Q: Points, neighborhoods: Neighborhoods | None, weights: Weights | None = None
     ) -> np.ndarray:
-        """Coordinates (q, d) of queries."""
-        assert near is not None
+        """Return coordinates (q, d) of queries."""
+        assert neighborhoods is not None
         if weights is None:
-            weights = self.weights(near)
-        return self.weighting.solve(self.placer, Q, near, weights)
+            weights = self.weights(neighborhoods)
+        return self.weighting.solve(self.placer, Q, neighborhoods, weights)
 
-    def leave_out(self, rows: np.ndarray, near: Neighborhoods | None) -> np.ndarray:
-        """Coordinates (s, d) of training rows, by neighbourhoods without themselves."""
-        assert near is not None
-        weights, few = self.weights(near), near.few
-        moved = None if few is None or weights.per_point else few.moved(near.near)
-        if few is None or moved is None:
-            return self.weighting.solve(self.placer, near.Q, near, weights)
-        among: Any = replace(self.weighting, X=few.X, Y=few.Y)  # type: ignore[type-var]
-        return among.solve(self.placer, few.Q, replace(near, near=moved), weights)
+    def leave_out(self, rows: np.ndarray, neighborhoods: Neighborhoods | None) -> np.ndarray:
+        """Return coordinates (s, d) of training rows, by neighbourhoods without themselves."""
+        assert neighborhoods is not None
+        weights, reduced = self.weights(neighborhoods), neighborhoods.few
+        moved = None if reduced is None or weights.per_point else reduced.moved(neighborhoods.near)
+        if reduced is None or moved is None:
+            return self.weighting.solve(self.placer, neighborhoods.Q, neighborhoods, weights)
+        weighting = replace(self.weighting, X=reduced.X, Y=reduced.Y)
+        return weighting.solve(
+            self.placer, reduced.Q, replace(neighborhoods, near=moved), weights
+        )
 
-    def weights(self, near: Neighborhoods) -> Weights:
-        """Weights of the neighbours."""
-        return self.weighting.weights(near)
+    def weights(self, neighborhoods: Neighborhoods) -> Weights:
+        """Return the weights of the neighbours."""
+        return self.weighting.weights(neighborhoods)
 
-    def arrays(self) -> Arrays:
-        """Return the constants of the weighting."""
-        return self.weighting.arrays()
+    def weights_of_parts(
+        self, neighborhoods: Neighborhoods
+    ) -> Iterator[tuple[float, Neighbors, Weights]]:
+        """Yield the placer as the only part: weight 1, neighbours, and their weights."""
+        yield 1.0, neighborhoods.near, self.weights(neighborhoods)
 
     def regrow(
         self, originals: Search, X: Points, Y: np.ndarray, frames: Iterator[Frames]
@@ -112,6 +121,6 @@ class FittedLocal(SinglePlacerMixin):
         """Return the frames that the weighting keeps."""
         return self.weighting.kept_frames()
 
-    def new_frames(self, near: Neighborhoods) -> list[Frames]:
+    def new_frames(self, neighborhoods: Neighborhoods) -> list[Frames]:
         """Return frames of points to learn, if the weighting keeps frames."""
-        return self.weighting.new_frames(near)
+        return self.weighting.new_frames(neighborhoods)

@@ -1,7 +1,4 @@
-"""A map that has been learnt: what runs when new points are placed into it.
-
-One search, the fitted placer and its quality estimator; everything else reads their results.
-"""
+"""A fitted map: the search, the placer and the quality estimator that new points pass through."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ import numpy as np
 from outsample.neighbors.duplicates import Copies
 from outsample.neighbors.neighborhoods import Neighborhoods, Search
 from outsample.placers.candidates import Constraints
-from outsample.placers.problem import UNIT_NEIGHBOR, WIDE, Problem
+from outsample.placers.problem import UNIT_NEIGHBOR, WIDE_NEIGHBORS, Problem
 from outsample.placers.protocol import FittedPlacer
 from outsample.placers.selection import Selection, select_model
 from outsample.points import Points
@@ -22,12 +19,12 @@ from outsample.trust.error_bars import calibrated_bars, lengths
 from outsample.trust.error_scale import SIZES, lengths_around
 from outsample.trust.quality import QualityEstimator
 
-# The Lipschitz constant looks at no fewer neighbours than this.
-LIPSCHITZ_NEIGHBORS = 10
+# The Lipschitz constant is estimated from at least this many neighbours.
+MIN_LIPSCHITZ_NEIGHBORS = 10
 
 
 class Solved(NamedTuple):
-    """Placed queries: their neighbourhoods, the weights in these, coordinates (q, d)."""
+    """Placed queries: their neighbourhoods, weights of the neighbours, coordinates (q, d)."""
 
     near: Neighborhoods
     weights: Weights
@@ -35,7 +32,7 @@ class Solved(NamedTuple):
 
 
 class MapModel(NamedTuple):
-    """How neighbours are found, how points are placed by them, and how that is judged."""
+    """A search for neighbours, a fitted placer, and the quality estimator of its placements."""
 
     search: Search
     fitted: FittedPlacer
@@ -43,7 +40,7 @@ class MapModel(NamedTuple):
     n_jobs: int | None
 
     def transform(self, X: Points) -> np.ndarray:
-        """Coordinates (q, d), and nothing else; a placer over all points needs no search."""
+        """Return coordinates (q, d) only; an all-points model needs no search."""
         k = self.fitted.placer.n_neighbors
         parts = [
             self.fitted.place(rows, None if k is None else self.search.around(rows, k))
@@ -52,24 +49,24 @@ class MapModel(NamedTuple):
         return np.concatenate(parts)
 
     def place(self, X: Points, dtype: np.dtype) -> Placement:
-        """Coordinates, in the type they are handed out in, and how far to trust them."""
+        """Return coordinates in ``dtype``, with their quality."""
         parts = [self.judged(rows, self.solve(rows), dtype) for rows in self.search.batches(X)]
         return Placement(*(np.concatenate(field) for field in zip(*parts, strict=True)))
 
     def around(self, X: Points, at_least: int = 0) -> Neighborhoods:
-        """Neighbourhoods that points are placed by; ``wide`` has ``at_least`` neighbours.
+        """Return the neighbourhoods of points; ``wide`` has ``at_least`` neighbours.
 
-        A placer over all points is judged by its nearest ones. Error bars look at fifteen; one more
-        tells whether the last is tied with it.
+        The scores of an all-points model use the nearest points. Error bars use fifteen
+        neighbours, and the next one, which may be tied with the last.
         """
         k = self.fitted.placer.n_neighbors or min(len(self.quality.Y), UNIT_NEIGHBOR)
         return self.search.around(X, k, at_least=max(at_least, SIZES[-1] + 1))
 
     def solve(self, X: Points, at_least: int = 0) -> Solved:
-        """Coordinates with what they came from; as many neighbours as `around` finds."""
-        near = self.around(X, at_least)
-        weights = self.fitted.weights(near)
-        return Solved(near, weights, self.fitted.place(X, near, weights))
+        """Return coordinates, with the neighbourhoods of `around` and the weights in them."""
+        neighborhoods = self.around(X, at_least)
+        weights = self.fitted.weights(neighborhoods)
+        return Solved(neighborhoods, weights, self.fitted.place(X, neighborhoods, weights))
 
     def left_out(self, rows: np.ndarray) -> Neighborhoods:
         """Return neighbourhoods of training rows without themselves, as in leave-one-out."""
@@ -77,15 +74,20 @@ class MapModel(NamedTuple):
         return self.search.around(self.search.index.X[rows], k, rows)
 
     def judged(
-        self, X: Points, solved: Solved, dtype: np.dtype, given: Neighborhoods | None = None
+        self, X: Points, solved: Solved, dtype: np.dtype, originals: Neighborhoods | None = None
     ) -> Placement:
-        """How far to trust what `solve` found; by ``given`` neighbours, if some images are not."""
-        near, weights, coordinates = solved
-        given = given or near
-        closest = given.closest(SIZES[-1])
+        """Return the placement of solved queries.
+
+        Certificates and error bars use the ``originals``, neighbourhoods among the original
+        points, if learned points are among the neighbours.
+        """
+        neighborhoods, weights, coordinates = solved
+        originals = originals or neighborhoods
+        closest = originals.closest(SIZES[-1])
         return self.quality.assess(
-            X, near.near, given.near, closest, weights, coordinates, dtype, self.n_jobs
-        )
+            X, neighborhoods.near, originals.near, closest, weights, coordinates, dtype,
+            self.n_jobs,
+        )  # fmt: skip
 
 
 def learn(
@@ -95,24 +97,31 @@ def learn(
     """Select a model and calibrate its quality estimator; a ``lipschitz`` of None is estimated."""
     selection = select_model(problem, constraints)
     rows, _, coordinates = selection.left_out
-    Y, n_jobs, most = problem.Y, problem.n_jobs, SIZES[-1]
-    # Never of fewer rows than these, and one more for the row itself.
-    k = 1 + max(min(selection.fitted.placer.n_neighbors or WIDE, WIDE), LIPSCHITZ_NEIGHBORS)
+    Y, n_jobs, n_closest = problem.Y, problem.n_jobs, SIZES[-1]
+    widest = min(selection.fitted.placer.n_neighbors or WIDE_NEIGHBORS, WIDE_NEIGHBORS)
+    k = 1 + max(widest, MIN_LIPSCHITZ_NEIGHBORS)  # including the row itself
     slopes = lipschitz_estimates(Y, rows, problem.nearest(rows, k), n_jobs)
     errors = lengths(coordinates - Y[rows])
-    closest = problem.left_out(rows, min(most, problem.n - 1)).closest(most)
+    closest = problem.left_out(rows, min(n_closest, problem.n - 1)).closest(n_closest)
     around = lengths_around(Y, closest, coordinates, n_jobs)
-    if copies.share > 0:  # rows with copies see these: as many of them as there are among all
-        alone = ~copies.has_copies[rows]
-        part = copies.share / max(1 - copies.share, 1e-9) * alone.sum() if alone.any() else np.inf
-        some = slice(max(int(np.ceil(min(part, len(copies.errors)))), 1))
-        beside = problem.search.around(problem.X[copies.points[some]], most, at_least=most + 1)
-        held = lengths_around(Y, beside.closest(most), copies.images[some], n_jobs)
-        errors = np.r_[errors[alone], copies.errors[some]]
-        around = np.r_[around[alone], held]
-    columns = np.ascontiguousarray(Y.T)  # down the rows of Y, a range takes ten times as long
-    widest = float(lengths(np.ptp(columns, axis=1)[None])[0])
-    bars = calibrated_bars(errors, around, slopes, widest, level, n_jobs)
+    if copies.share > 0:
+        # A row with duplicates is placed by them. Their share among the calibration rows is made
+        # equal to their share among all rows.
+        is_single = ~copies.has_copies[rows]
+        n_duplicates = np.inf
+        if is_single.any():
+            n_duplicates = copies.share / max(1 - copies.share, 1e-9) * is_single.sum()
+        used = slice(max(int(np.ceil(min(n_duplicates, len(copies.errors)))), 1))
+        neighborhoods = problem.search.around(
+            problem.X[copies.points[used]], n_closest, at_least=n_closest + 1
+        )
+        closest = neighborhoods.closest(n_closest)
+        around_duplicates = lengths_around(Y, closest, copies.images[used], n_jobs)
+        errors = np.r_[errors[is_single], copies.errors[used]]
+        around = np.r_[around[is_single], around_duplicates]
+    columns = np.ascontiguousarray(Y.T)  # ptp along axis 0 of Y takes ten times as long
+    diagonal = float(lengths(np.ptp(columns, axis=1)[None])[0])
+    bars = calibrated_bars(errors, around, slopes, diagonal, level, n_jobs)
     slope = float(slopes.max()) if lipschitz is None else lipschitz
     quality = QualityEstimator(problem.X, Y, bars, slope, problem.dimension)
     return MapModel(problem.search, selection.fitted, quality, n_jobs), selection

@@ -1,9 +1,9 @@
-"""What a way of placing points is.
+"""Interfaces of placers and weightings.
 
-A `Placer` is the recipe: frozen, hashable, shown in ``selection_``. ``fit`` makes a
-`FittedPlacer` of it, which places points. Model selection calls ``fit``, ``leave_out`` and
+A `Placer` is an unfitted model: frozen, hashable, shown in ``selection_``. Its ``fit`` returns a
+`FittedPlacer`, which places points. Model selection calls ``fit``, ``leave_out`` and
 ``cost_microseconds``, and uses nothing else. A `Weighting` is the part of a local placer that
-determines the weights of the neighbours; fitted, it holds its own constants.
+determines the weights of the neighbours; its ``fit`` returns a `least_squares.FittedWeighting`.
 """
 
 from __future__ import annotations
@@ -18,21 +18,20 @@ from outsample.points import Points
 from outsample.records import Frames, Neighbors, Weights
 
 if TYPE_CHECKING:
+    from outsample.placers.least_squares import FittedWeighting
     from outsample.placers.problem import Problem
-
-Arrays = dict[str, np.ndarray]
 
 
 class Placer(Protocol):
-    """A way of placing points."""
+    """A model that places points into a map."""
 
     @property
     def n_neighbors(self) -> int | None:
-        """How many neighbours; None takes all training points at once."""
+        """Number of neighbours; None if all training points are used at once."""
 
     @property
     def weighting(self) -> Any:
-        """What `PCAExtension` takes as ``weighting`` to get this placer."""
+        """Value of the parameter ``weighting`` of `PCAExtension` that gives this placer."""
 
     @property
     def order(self) -> int:
@@ -40,7 +39,7 @@ class Placer(Protocol):
 
     @property
     def loss(self) -> str:
-        """What is summed: "squared" or "absolute"."""
+        """Loss that is minimised: "squared" or "absolute"."""
 
     @property
     def tangent_dim(self) -> int:
@@ -58,31 +57,34 @@ class Placer(Protocol):
         """Return estimated microseconds to place one row, without the search; X is n x D."""
 
     def fit(self, problem: Any, sample: np.ndarray) -> FittedPlacer:
-        """Learn from a `Problem`; ``sample`` are the training rows that will be left out."""
+        """Fit to a `Problem`; ``sample`` are the training rows that will be left out."""
 
 
 class FittedPlacer(Protocol):
-    """A placer that has learnt a map."""
+    """A placer that is fitted to a map."""
 
     @property
     def placer(self) -> Placer:
-        """What was fitted."""
+        """The placer that was fitted."""
+
+    @property
+    def curvature(self) -> float | None:
+        """The paper's c; None if no weight depends on it."""
 
     def place(
-        self, Q: Points, near: Neighborhoods | None, weights: Weights | None = None
+        self, Q: Points, neighborhoods: Neighborhoods | None, weights: Weights | None = None
     ) -> np.ndarray:
-        """Coordinates (q, d) of queries; ``weights`` are its own of ``near``, if known."""
+        """Return coordinates (q, d) of queries; ``weights`` may be passed if already computed."""
 
-    def leave_out(self, rows: np.ndarray, near: Neighborhoods | None) -> np.ndarray:
-        """Coordinates (s, d) of training rows placed by the others."""
+    def leave_out(self, rows: np.ndarray, neighborhoods: Neighborhoods | None) -> np.ndarray:
+        """Return coordinates (s, d) of training rows placed by all other rows."""
 
-    def weights(self, near: Neighborhoods) -> Weights:
-        """Weights of the neighbours; Eq. 4.3 where the placer has none of its own."""
+    def weights(self, neighborhoods: Neighborhoods) -> Weights:
+        """Return weights of the neighbours; those of Eq. 4.3 if the model has no own weights."""
 
-    def arrays(self) -> Arrays:
-        """All it has learnt beyond X and Y, by name."""
-
-    def weights_of_parts(self, near: Neighborhoods) -> Iterator[tuple[float, Neighbors, Weights]]:
+    def weights_of_parts(
+        self, neighborhoods: Neighborhoods
+    ) -> Iterator[tuple[float, Neighbors, Weights]]:
         """Yield the weight of each part of a blend, its neighbours, and their weights."""
 
     def regrow(
@@ -97,56 +99,32 @@ class FittedPlacer(Protocol):
     def kept_frames(self) -> list[Frames]:
         """Return the frames of the points, one record for each part that keeps them."""
 
-    def new_frames(self, near: Neighborhoods) -> list[Frames]:
-        """Return frames of points to learn: those of the neighbours that placed them."""
+    def new_frames(self, neighborhoods: Neighborhoods) -> list[Frames]:
+        """Return frames of points to learn, from the images of their neighbours."""
 
 
 class Weighting(Protocol):
-    """How much each neighbour counts."""
+    """Weights of the neighbours as a function of distances and images."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Neighbourhoods worth trying with a constant (order 0)."""
+        """Numbers of neighbours that model selection tries with order 0."""
 
     @property
     def smooth(self) -> bool:
-        """Whether it is made for smooth maps, and gains from many neighbours."""
+        """True if it suits smooth maps, where larger neighbourhoods help."""
 
     def check(self) -> None:
-        """Refuse parameters outside their range."""
+        """Raise ValueError for a parameter outside its range."""
 
     def cost_microseconds(self, k: int) -> float:
         """Return estimated microseconds to solve for a constant with k neighbours."""
 
     def fit(self, problem: Problem, sample: np.ndarray, placer: Any) -> FittedWeighting:
-        """Learn its constants for a local placer; a sample of rows is enough."""
+        """Return the weighting with its constants, estimated on a sample of rows."""
 
     def family(self) -> ModelFamily:
         """Return the models that it allows."""
-
-
-class FittedWeighting(Protocol):
-    """A weighting with its constants."""
-
-    def weights(self, near: Neighborhoods) -> Weights:
-        """Weights of the neighbours."""
-
-    def solve(
-        self, placer: Any, Q: Points, near: Neighborhoods, weights: Weights
-    ) -> np.ndarray:
-        """Coordinates (q, d) by the order and loss of the placer."""
-
-    def arrays(self) -> Arrays:
-        """Its constants, by name."""
-
-    def regrow(self, X: Points, Y: np.ndarray, frames: Iterator[Frames]) -> FittedWeighting:
-        """Return the weighting over points X and images Y; see `FittedPlacer.regrow`."""
-
-    def kept_frames(self) -> list[Frames]:
-        """Return the frames of the points if it keeps them, as a list of one."""
-
-    def new_frames(self, near: Neighborhoods) -> list[Frames]:
-        """Return frames of points to learn, if it keeps frames."""
 
 
 class ModelFamily(NamedTuple):
@@ -160,4 +138,3 @@ class ModelFamily(NamedTuple):
     all_points: tuple[Placer, ...] = ()
     is_open: bool = False
     fixed: Placer | None = None
-

@@ -54,7 +54,7 @@ SEARCH_MICROSECONDS = (5.0, 1e-4)
 
 
 class Selection(NamedTuple):
-    """The selected model, fitted; all trials, its own first; and training rows left out of it."""
+    """The selected model, fitted; all trials, its own first; and its leave-one-out positions."""
 
     fitted: FittedPlacer
     trials: list[Trial]
@@ -166,10 +166,10 @@ def _trial_table(
     """Return the selected trial, then the second round, then what was only screened, by error."""
     final_trials = [result.trial for result in finals]
     in_final = {trial.placer for trial in final_trials}
-    others = [result.trial for result in screened if result.trial.placer not in in_final]
+    screened_only = [result.trial for result in screened if result.trial.placer not in in_final]
     table = [
         *sorted(final_trials, key=lambda trial: trial.error),
-        *sorted(others, key=lambda trial: trial.error),
+        *sorted(screened_only, key=lambda trial: trial.error),
     ]
     return [selected, *(trial for trial in table if trial is not selected)]
 
@@ -183,12 +183,12 @@ def _fit(problem: Problem, placer: Placer) -> Selection:
 def _select_all_points(
     problem: Problem, candidates: tuple[Placer, ...], is_open: bool
 ) -> Selection:
-    """Return the best all-points model; the first one if the settings are given."""
+    """Return the best all-points model; the first one if all settings are fixed."""
     rows, candidates = problem.sample(FINAL_ROWS), _factorable(problem, candidates)
     if not candidates:
         raise ValueError(
-            f"all {problem.n} training points are asked for, but linear covariances can take at "
-            f"most {MAX_FACTORED_ROWS} at once; give fewer n_neighbors."
+            f"n_neighbors is {problem.n}, all training points, but linear covariances can use at "
+            f"most {MAX_FACTORED_ROWS} points at once; use fewer n_neighbors."
         )
     if is_open:
         result, tuning = best_all_points_model(problem, candidates, rows)

@@ -1,4 +1,4 @@
-"""Weightings that know the directions of the map around a point: Eq. 4.5 and its relatives."""
+"""Weightings by the directions in which the map varies around a point: Eq. 4.5 and variants."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from outsample._parallel import over_rows
 from outsample.neighbors.local_pca import image_frames
 from outsample.neighbors.neighborhoods import Neighborhoods
 from outsample.placers.least_squares import LeastSquares
-from outsample.placers.protocol import Arrays
 from outsample.placers.weighting import IndependentErrors, empty_weights
 from outsample.points import Points
-from outsample.records import Frames, Weights
+from outsample.records import Frames, Neighbors, Weights
 
 if TYPE_CHECKING:
     from outsample.placers.problem import Problem
@@ -24,10 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tangent(IndependentErrors):
-    """``w_j = (r_j^2 C + (r_j / c)^4 I)^-1`` with one C a query (Eq. 4.5)."""
+    """``w_j = (r_j^2 C + (r_j / c)^4 I)^-1`` with one C per query (Eq. 4.5)."""
 
     def fit(self, problem: Problem, sample: np.ndarray, placer: Any) -> FittedTangent:
-        """Learn c."""
+        """Return the weighting with its c."""
         curvature = _curvature(problem, sample, placer.n_neighbors)
         return FittedTangent(problem.X, problem.Y, problem.n_jobs, curvature)
 
@@ -37,7 +36,7 @@ class LocalTangent(IndependentErrors):
     """``w_j = (r_j^2 C_j + (r_j / c)^4 I)^-1``, C_j of the training point itself (Table 7.1)."""
 
     def fit(self, problem: Problem, sample: np.ndarray, placer: Any) -> FittedLocalTangent:
-        """Learn c, and the frame of every training point."""
+        """Return the weighting with its c and the frame of every training point."""
         curvature = _curvature(problem, sample, placer.n_neighbors)
         frames = problem.frames(placer.n_neighbors)
         return FittedLocalTangent(problem.X, problem.Y, problem.n_jobs, curvature, frames)
@@ -48,7 +47,7 @@ class SplitTangent(IndependentErrors):
     """``r_j^-2`` along the tangent, ``(c / r_j)^4`` across it (Section 4.2, unnumbered)."""
 
     def fit(self, problem: Problem, sample: np.ndarray, placer: Any) -> FittedSplitTangent:
-        """Learn c; the tangent has the dimension of the placer's."""
+        """Return the weighting with its c and the tangent dimension of the placer."""
         curvature = problem.curvature
         if curvature is None:
             lengths = problem.left_out(sample, placer.n_neighbors).framed[1]
@@ -59,19 +58,20 @@ class SplitTangent(IndependentErrors):
 
 
 def _curvature(problem: Problem, sample: np.ndarray, k: int) -> float:
-    """Return the paper's c: given, or typical of the neighbourhoods of some rows."""
+    """Return the paper's c: the user's, or the one typical of the sampled neighbourhoods."""
     if problem.curvature is not None:
         return problem.curvature
-    framed, lengths = problem.left_out(sample, k).framed
-    spread = image_frames(problem.Y, framed, lengths, problem.n_jobs).spread
+    neighbors, lengths = problem.left_out(sample, k).framed
+    spread = image_frames(problem.Y, neighbors, lengths, problem.n_jobs).spread
     return typical_curvature(lengths, spread)
 
 
 def typical_curvature(lengths: np.ndarray, spread: np.ndarray | None) -> float:
-    """Find the c at which the terms of Eq. 4.5 are equal at a typical neighbourhood's edge.
+    """Return the c for which the terms of Eq. 4.5 are equal at a typical neighbourhood's edge.
 
     ``(R / c)^4 = R^2 s^2``, R (q,) the length of a neighbourhood and s its mean square spread
-    (q, d), None for 1; the median. 1 where the map has no spread: any c gives the same weights.
+    (q, d), None for 1; the median over neighbourhoods. 1 if the map has no spread: any c gives the
+    same weights.
 
     >>> typical_curvature(np.array([4.0]), np.array([[1.0, 1.0]]))
     2.0
@@ -81,10 +81,10 @@ def typical_curvature(lengths: np.ndarray, spread: np.ndarray | None) -> float:
         largest = spread.max(axis=1)
         safe = np.where(largest > 0, largest, 1.0)
         scale = largest * np.sqrt(((spread / safe[:, None]) ** 2).mean(axis=1))
-    useful = (scale > 0) & (lengths > 0)
-    if not useful.any():
+    has_spread = (scale > 0) & (lengths > 0)
+    if not has_spread.any():
         return 1.0
-    return float(np.median(np.sqrt(lengths[useful]) / np.sqrt(scale[useful])))
+    return float(np.median(np.sqrt(lengths[has_spread]) / np.sqrt(scale[has_spread])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,14 +93,10 @@ class FittedTangent(LeastSquares):
 
     curvature: float
 
-    def weights(self, near: Neighborhoods) -> Weights:
-        """Weights of the neighbours."""
-        frames = image_frames(self.Y, *near.framed, self.n_jobs)
-        return _tangent_weights(near, frames, False, self.curvature, self.n_jobs)
-
-    def arrays(self) -> Arrays:
-        """Return the paper's c."""
-        return {"curvature": np.array(self.curvature)}
+    def weights(self, neighborhoods: Neighborhoods) -> Weights:
+        """Return the weights of the neighbours."""
+        frames = image_frames(self.Y, *neighborhoods.framed, self.n_jobs)
+        return _tangent_weights(neighborhoods.near, frames, False, self.curvature, self.n_jobs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,9 +106,9 @@ class FittedLocalTangent(LeastSquares):
     curvature: float
     frames: Frames
 
-    def weights(self, near: Neighborhoods) -> Weights:
-        """Weights of the neighbours."""
-        return _tangent_weights(near, self.frames, True, self.curvature, self.n_jobs)
+    def weights(self, neighborhoods: Neighborhoods) -> Weights:
+        """Return the weights of the neighbours."""
+        return _tangent_weights(neighborhoods.near, self.frames, True, self.curvature, self.n_jobs)
 
     def regrow(self, X: Points, Y: np.ndarray, frames: Iterator[Frames]) -> Self:
         """Return the weighting over other points, with the next of the frames."""
@@ -122,13 +118,9 @@ class FittedLocalTangent(LeastSquares):
         """Return the frames of the points."""
         return [self.frames]
 
-    def new_frames(self, near: Neighborhoods) -> list[Frames]:
-        """Return frames of points to learn: those of their neighbours."""
-        return [image_frames(self.Y, *near.framed, self.n_jobs)]
-
-    def arrays(self) -> Arrays:
-        """Return the paper's c and the frames."""
-        return {"curvature": np.array(self.curvature), **self.frames._asdict()}
+    def new_frames(self, neighborhoods: Neighborhoods) -> list[Frames]:
+        """Return frames of points to learn, from the images of their neighbours."""
+        return [image_frames(self.Y, *neighborhoods.framed, self.n_jobs)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,28 +130,24 @@ class FittedSplitTangent(LeastSquares):
     curvature: float
     tangent_dim: int
 
-    def weights(self, near: Neighborhoods) -> Weights:
-        """Weights of the neighbours."""
-        found, frames = near.near, image_frames(self.Y, *near.framed, self.n_jobs)
-        deviations, exponent = empty_weights(found, frames.spread.shape[1])
+    def weights(self, neighborhoods: Neighborhoods) -> Weights:
+        """Return the weights of the neighbours."""
+        neighbors = neighborhoods.near
+        frames = image_frames(self.Y, *neighborhoods.framed, self.n_jobs)
+        deviations, exponent = empty_weights(neighbors, frames.spread.shape[1])
         over_rows(
-            kernels.split_deviations, len(exponent), self.n_jobs, found.indptr, found.distances,
-            self.tangent_dim, self.curvature, deviations, exponent,
+            kernels.split_deviations, len(exponent), self.n_jobs, neighbors.indptr,
+            neighbors.distances, self.tangent_dim, self.curvature, deviations, exponent,
         )  # fmt: skip
         return Weights(deviations, exponent, frames.axes, False)
 
-    def arrays(self) -> Arrays:
-        """Return the paper's c."""
-        return {"curvature": np.array(self.curvature)}
-
 
 def _tangent_weights(
-    near: Neighborhoods, frames: Frames, per_point: bool, curvature: float, n_jobs: int | None
+    neighbors: Neighbors, frames: Frames, per_point: bool, curvature: float, n_jobs: int | None
 ) -> Weights:
-    found = near.near
-    deviations, exponent = empty_weights(found, frames.spread.shape[1])
+    deviations, exponent = empty_weights(neighbors, frames.spread.shape[1])
     over_rows(
-        kernels.tangent_deviations, len(exponent), n_jobs, found.indptr, found.indices,
-        found.distances, frames.spread, per_point, curvature, deviations, exponent,
+        kernels.tangent_deviations, len(exponent), n_jobs, neighbors.indptr, neighbors.indices,
+        neighbors.distances, frames.spread, per_point, curvature, deviations, exponent,
     )  # fmt: skip
     return Weights(deviations, exponent, frames.axes, per_point)

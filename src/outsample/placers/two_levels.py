@@ -1,32 +1,36 @@
-"""Models of many points at two levels: landmarks, and kriging of what they leave.
+"""Models of many points at two levels: functions of landmarks, and kriging of the residuals.
 
 A process or a diffusion over n points takes n^3 operations and n^2 numbers. Its smooth part is
 spanned by the covariances with m of the points, the landmarks (Quinonero-Candela and Rasmussen
-2005), or by the transition probabilities to them, fitted to all n by least squares: n m^2
-operations, m^2 numbers. What the landmarks cannot express is left to the neighbours of a query, by
-kriging of the residuals with a shorter length, which also gives the training points their images
-back.
+2005), or by the transition probabilities to them, fitted to all n points by least squares: n m^2
+operations, m^2 numbers. The residuals are interpolated from the neighbours of a query by kriging
+with a shorter length, so that the training points keep their images.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from outsample._compiled import landmarks as kernels
+from outsample._compiled import gls as kernels
 from outsample._parallel import over_rows
 from outsample._validation import check_choice, check_number
 from outsample.neighbors.neighborhoods import Neighborhoods
-from outsample.placers.diffusion import farthest
-from outsample.placers.growth import OriginalMapMixin
+from outsample.placers.all_points import AllPointsPlacer, FittedAllPoints
+from outsample.placers.diffusion import longest_row
 from outsample.placers.kriging import Correlated, FittedKriging
-from outsample.placers.landmark_diffusion import diffusion_basis
-from outsample.placers.landmark_process import ProcessBasis
-from outsample.placers.landmarks import LEAST_FREEDOM, Basis, FittedLevel, leverages, solve
-from outsample.placers.protocol import Arrays, ModelFamily
-from outsample.placers.weighting import power_weights
+from outsample.placers.landmarks import (
+    MIN_FREEDOM,
+    Basis,
+    DiffusionBasis,
+    DiffusionLevel,
+    ProcessBasis,
+    ProcessLevel,
+    leverages,
+    solve,
+)
 from outsample.points import Points
 from outsample.records import Neighbors, Weights
 from outsample.spectral.units import exact_mean, unit_scale
@@ -35,27 +39,27 @@ if TYPE_CHECKING:
     from outsample.placers.problem import Problem
 
 # Landmarks, as many as 32,000 points allow in a minute, and neighbours.
-LANDMARKS = 3072
-NEIGHBORS = 120
-# Lengths of the residuals, over that of the process, among which left-out rows choose, and how many
-# of these; their covariance and noise.
-SHORTER = (0.25, 0.5, 1.0, 2.0)
-CHOOSING_ROWS = 500
+MAX_LANDMARKS = 3072
+MAX_RESIDUAL_NEIGHBORS = 120
+# Length scales of the residuals over that of the process, and the number of left-out rows on which
+# one of them is selected; covariance and nugget of the residuals.
+LENGTH_RATIOS = (0.25, 0.5, 1.0, 2.0)
+RATIO_ROWS = 500
 RESIDUAL = Correlated("matern52", 1.0, 1e-6)
-# Left-out rows whose neighbours are held at once.
-BLOCK_LEFT_OUT = 64
+# Left-out rows per chunk of kriging.
+LEFT_OUT_CHUNK_ROWS = 64
 DIFFUSION = "diffusion"
 FIRST_LEVELS = ("matern52", "gaussian", DIFFUSION)
 
 
 @dataclass(frozen=True)
-class TwoLevels:
-    """A Gaussian process or a diffusion on landmarks, and kriging of what it leaves.
+class TwoLevels(AllPointsPlacer):
+    """A Gaussian process or a diffusion on landmarks, and kriging of its residuals.
 
     ``f(x) = sum_j c(|x - z_j|) a_j + r(x)``: z are landmarks among the training points, a fitted to
     all of them by least squares, r the kriging of the residuals of the neighbours of x; in a
-    diffusion c is the transition probability to z_j. What `PCAExtension` takes for a process or a
-    diffusion over more points than can be factored.
+    diffusion c is the transition probability to z_j. `PCAExtension` uses it in place of a process
+    or a diffusion if there are more points than can be factored.
 
     Attributes
     ----------
@@ -64,13 +68,13 @@ class TwoLevels:
     length : float
         Length scale, in units of the typical distance to the 15th neighbour.
     nugget : float
-        Variance of independent noise in the images, relative to the covariance; for a diffusion,
-        eigenvalues below it count for nothing.
+        Variance of independent noise in the images, relative to the covariance; in a diffusion,
+        eigenvalues below it are suppressed.
     shorter : float or None
         Length scale of the residuals over that of the process, in units of the query's own distance
-        to its 15th neighbour; None chooses it by leave-one-out.
+        to its 15th neighbour; None selects it by leave-one-out.
     n_landmarks, n_neighbors : int
-        How many of each, at most.
+        Numbers of landmarks and neighbours, at most.
 
     Examples
     --------
@@ -88,14 +92,8 @@ class TwoLevels:
     length: float = 4.0
     nugget: float = 1e-8
     shorter: float | None = None
-    n_landmarks: int = LANDMARKS
-    n_neighbors: int = NEIGHBORS
-
-    order: ClassVar[int] = 0
-    loss: ClassVar[str] = "squared"
-    tangent_dim: ClassVar[int] = 1
-    uses_all_points: ClassVar[bool] = True
-    prefers_wide_neighborhoods: ClassVar[bool] = False
+    n_landmarks: int = MAX_LANDMARKS
+    n_neighbors: int = MAX_RESIDUAL_NEIGHBORS
 
     def __str__(self) -> str:
         sizes = f"{self.n_landmarks} landmarks, {self.n_neighbors} neighbours"
@@ -104,11 +102,11 @@ class TwoLevels:
 
     @property
     def weighting(self) -> TwoLevels:
-        """What `PCAExtension` takes as ``weighting`` to get this placer."""
+        """Value of the parameter ``weighting`` of `PCAExtension` that gives this placer."""
         return self
 
     def check(self) -> None:
-        """Refuse parameters outside their range."""
+        """Raise ValueError for a parameter outside its range."""
         check_choice("weighting.covariance", self.covariance, list(FIRST_LEVELS))
         check_number("weighting.length", self.length, 0, np.inf, open_below=True)
         check_number("weighting.nugget", self.nugget, 0, np.inf)
@@ -117,21 +115,17 @@ class TwoLevels:
         check_number("weighting.n_landmarks", self.n_landmarks, 1, np.inf, whole=True)
         check_number("weighting.n_neighbors", self.n_neighbors, 1, np.inf, whole=True)
 
-    def family(self) -> ModelFamily:
-        """Return itself."""
-        return ModelFamily(fixed=self)
-
     def cost_microseconds(self, n: int, D: int) -> float:
-        """Pass over the landmarks, and krige."""
+        """Return the cost of a pass over the landmarks and of kriging."""
         landmarks = 0.0008 * min(n, self.n_landmarks) * (D + 10)
         return landmarks + RESIDUAL.cost_microseconds(self.n_neighbors)
 
     def fit(self, problem: Problem, sample: np.ndarray) -> FittedTwoLevels:
-        """Fit the landmarks to all points, and tell what the others predict of the sample.
+        """Return both levels, and exact leave-one-out values of the sample.
 
-        Exactly: a point taken out of least squares changes the residuals of its neighbours by its
-        own, times their common leverage, and does not count among the neighbours. Landmarks stay,
-        as basis functions; they are the last rows of the permutation whose first are the sample.
+        Leaving a row out of least squares changes the residuals of its neighbours by its own
+        residual times their common leverage. Landmarks remain basis functions; they are the last
+        rows of the permutation whose first rows are the sample.
         """
         X, Y = problem.X, problem.Y
         scale = unit_scale(Y)  # sums over all images must not overflow
@@ -142,21 +136,23 @@ class TwoLevels:
         unit = problem.unit * self.length or problem.unit
         basis = self._basis(X, landmarks, images, unit, problem.n_jobs)
         targets = basis.targets(X, images)
-        solved = solve(basis, X, targets)
-        near = problem.left_out(sample, self.n_neighbors)
-        owners = np.repeat(np.arange(len(sample)), np.diff(near.near.indptr))
-        pairs = owners, near.near.indices
-        own, shared, residuals = leverages(basis, solved, X, targets, sample, *pairs)
-        gain = residuals[sample] / np.maximum(1 - own, LEAST_FREEDOM)[:, None]
-        changed = residuals[near.near.indices] + shared[:, None] * gain[owners]
+        solution = solve(basis, X, targets)
+        neighborhoods = problem.left_out(sample, self.n_neighbors)
+        neighbors = neighborhoods.near
+        owners = np.repeat(np.arange(len(sample)), np.diff(neighbors.indptr))
+        own, shared, residuals = leverages(
+            basis, solution, X, targets, sample, owners, neighbors.indices
+        )
+        gain = residuals[sample] / np.maximum(1 - own, MIN_FREEDOM)[:, None]
+        changed = residuals[neighbors.indices] + shared[:, None] * gain[owners]
         base = images[sample] - gain
-        level = basis.fitted(solved.coefficients, farthest(images))
+        level = basis.fitted(solution.coefficients, longest_row(images))
         fitted = FittedTwoLevels(
             self, X, Y, problem.n_jobs, base, center, scale, level, residuals
         )
         if self.shorter is None:
-            fitted = fitted.chosen(near, changed, images[sample])
-        placed = base + fitted.residuals_left_out(near, changed, len(sample))
+            fitted = fitted.with_best_ratio(neighborhoods, changed, images[sample])
+        placed = base + fitted.residuals_left_out(neighborhoods, changed, len(sample))
         return replace(fitted, left_out=(center + placed) / scale)
 
     def _basis(
@@ -164,88 +160,71 @@ class TwoLevels:
         n_jobs: int | None,
     ) -> Basis:  # fmt: skip
         if self.covariance == DIFFUSION:
-            return diffusion_basis(X, landmarks, images, unit, self.nugget, n_jobs)
+            return DiffusionBasis.of(X, landmarks, images, unit, self.nugget, n_jobs)
         return ProcessBasis(self.covariance, self.nugget, X, landmarks, unit, n_jobs)
 
 
 @dataclass(frozen=True, eq=False)
-class FittedTwoLevels(OriginalMapMixin):
+class FittedTwoLevels(FittedAllPoints):
     """Both levels: functions of the landmarks, and ``residuals`` (n, d) of all rows.
 
-    Both are of the images times ``scale``, less ``center``.
+    Both are those of the images times ``scale``, minus ``center``.
     """
 
-    placer: TwoLevels
-    X: Points
-    Y: np.ndarray
-    n_jobs: int | None
-    left_out: np.ndarray
     center: np.ndarray
     scale: float
-    level: FittedLevel
+    level: ProcessLevel | DiffusionLevel
     residuals: np.ndarray
 
     def place(
-        self, Q: Points, near: Neighborhoods | None, weights: Weights | None = None
+        self, Q: Points, neighborhoods: Neighborhoods | None, weights: Weights | None = None
     ) -> np.ndarray:
-        """Values (q, d) of both levels at the queries; training points keep their images."""
-        assert near is not None
+        """Return the sums (q, d) of both levels at queries; training points keep their images."""
+        assert neighborhoods is not None
         if weights is None:
-            weights = self.weights(near)
-        q, found = Q.shape[0], near.near
+            weights = self.weights(neighborhoods)
+        neighbors, kriging = neighborhoods.near, self._kriging(self.X, self.residuals)
         values = self.level.values(self.X, Q, self.n_jobs)
-        values += self._kriging(self.X, self.residuals).solve(self.placer, Q, near, weights)
+        values += kriging.solve(self.placer, Q, neighborhoods, weights)
         coordinates = (self.center + values) / self.scale
         over_rows(
-            kernels.place_coincident, q, self.n_jobs, self.Y, found.indptr, found.indices,
-            weights.deviations, coordinates,
+            kernels.place_coincident, Q.shape[0], self.n_jobs, self.Y, neighbors.indptr,
+            neighbors.indices, weights.deviations, coordinates,
         )  # fmt: skip
         return coordinates
 
-    def leave_out(self, rows: np.ndarray, near: Neighborhoods | None) -> np.ndarray:
-        """Coordinates of the sample that was given to ``fit``."""
-        return self.left_out
-
-    def weights(self, near: Neighborhoods) -> Weights:
-        """Eq. 4.3, for the scores; it also tells which neighbours coincide with a query."""
-        return power_weights(near.near, 2.0, self.n_jobs)
-
-    def arrays(self) -> Arrays:
-        """Center and scale, what the landmarks' functions are made of, and residuals."""
-        level = {name: np.asarray(part) for name, part in vars(self.level).items()}
-        scale = np.array(self.scale)
-        return {"center": self.center, "scale": scale, **level, "residuals": self.residuals}
-
-    def chosen(
-        self, near: Neighborhoods, changed: np.ndarray, images: np.ndarray
+    def with_best_ratio(
+        self, neighborhoods: Neighborhoods, changed: np.ndarray, images: np.ndarray
     ) -> FittedTwoLevels:
-        """Choose the length of the residuals on some left-out rows, whose images are given."""
-        some = min(CHOOSING_ROWS, len(images))
-        tried = [replace(self, placer=replace(self.placer, shorter=one)) for one in SHORTER]
-        missing = images[:some] - self.left_out[:some]
-        errors = [
-            # The mean root, as placers over all points compare by (`leave_one_out.typical_error`).
-            np.sqrt(np.linalg.norm(one - missing, axis=1)).mean()
-            for one in (one.residuals_left_out(near, changed, some) for one in tried)
+        """Return the model with the length ratio of lowest error on left-out rows with images."""
+        count = min(RATIO_ROWS, len(images))
+        candidates = [
+            replace(self, placer=replace(self.placer, shorter=ratio)) for ratio in LENGTH_RATIOS
         ]
-        return tried[int(np.argmin(errors))]
+        missing = images[:count] - self.left_out[:count]
+        errors = []
+        for candidate in candidates:
+            kriged = candidate.residuals_left_out(neighborhoods, changed, count)
+            # The mean root, by which all-points models are compared (`typical_error`).
+            errors.append(np.sqrt(np.linalg.norm(kriged - missing, axis=1)).mean())
+        return candidates[int(np.argmin(errors))]
 
     def residuals_left_out(
-        self, near: Neighborhoods, changed: np.ndarray, count: int
+        self, neighborhoods: Neighborhoods, changed: np.ndarray, count: int
     ) -> np.ndarray:
-        """Kriging (count, d) of the first left-out rows by the changed residuals of neighbours."""
-        found, placed = near.near, np.empty((count, self.Y.shape[1]))
-        for start in range(0, count, BLOCK_LEFT_OUT):
-            stop = min(start + BLOCK_LEFT_OUT, count)
-            first, last = found.indptr[start], found.indptr[stop]
-            some = Neighbors(
-                found.indptr[start : stop + 1] - first, np.arange(last - first),
-                found.distances[first:last], found.inside[start:stop],
+        """Return the kriging (count, d) of left-out rows by the changed residuals of neighbours."""
+        neighbors, placed = neighborhoods.near, np.empty((count, self.Y.shape[1]))
+        for start in range(0, count, LEFT_OUT_CHUNK_ROWS):
+            stop = min(start + LEFT_OUT_CHUNK_ROWS, count)
+            first, last = neighbors.indptr[start], neighbors.indptr[stop]
+            chunk_neighbors = Neighbors(
+                neighbors.indptr[start : stop + 1] - first, np.arange(last - first),
+                neighbors.distances[first:last], neighbors.inside[start:stop],
             )  # fmt: skip
-            part = replace(near, near=some)
-            kriging = self._kriging(self.X[found.indices[first:last]], changed[first:last])
+            chunk = replace(neighborhoods, near=chunk_neighbors)
+            kriging = self._kriging(self.X[neighbors.indices[first:last]], changed[first:last])
             placed[start:stop] = kriging.solve(
-                self.placer, near.Q[start:stop], part, self.weights(part)
+                self.placer, neighborhoods.Q[start:stop], chunk, self.weights(chunk)
             )
         return placed
 

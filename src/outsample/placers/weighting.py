@@ -13,7 +13,7 @@ from outsample._parallel import over_rows
 from outsample._validation import check_number
 from outsample.neighbors.neighborhoods import Neighborhoods
 from outsample.placers.least_squares import LeastSquares
-from outsample.placers.protocol import Arrays, ModelFamily
+from outsample.placers.protocol import ModelFamily
 from outsample.records import Neighbors, Weights
 
 if TYPE_CHECKING:
@@ -24,20 +24,20 @@ PLAIN_SIZES = (5, 10, 15, 20, 30)
 
 
 class IndependentErrors:
-    """What weightings share whose errors of different neighbours are independent."""
+    """Base of weightings with independent errors of the neighbours."""
 
     sizes: ClassVar[tuple[int, ...]] = PLAIN_SIZES
     smooth: ClassVar[bool] = False
 
     def check(self) -> None:
-        """Nothing to refuse."""
+        """Accept any parameters."""
 
     def cost_microseconds(self, k: int) -> float:
-        """One pass over the neighbours."""
+        """Return the cost of one pass over the neighbours."""
         return 0.03 * k
 
     def family(self) -> ModelFamily:
-        """Return itself, for local placers."""
+        """Return the local placers with this weighting."""
         return ModelFamily((self,))  # type: ignore[arg-type]
 
 
@@ -48,7 +48,7 @@ class InverseDistance(IndependentErrors):
     Attributes
     ----------
     power : float
-        How steeply the weight falls; above 0.
+        Power of the distance; above 0.
 
     Examples
     --------
@@ -59,11 +59,11 @@ class InverseDistance(IndependentErrors):
     power: float = 2.0
 
     def check(self) -> None:
-        """Refuse a power outside its range."""
+        """Raise ValueError for a power outside its range."""
         check_number("weighting.power", self.power, 0, 1000, open_below=True)
 
     def fit(self, problem: Problem, sample: np.ndarray, placer: Any) -> FittedPower:
-        """There is nothing to learn."""
+        """Return the weighting; it has no constants to estimate."""
         return FittedPower(problem.X, problem.Y, problem.n_jobs, self.power)
 
 
@@ -71,8 +71,8 @@ class InverseDistance(IndependentErrors):
 class GaussianDistance(IndependentErrors):
     """Weighting ``w_j = r_j^-2 exp(-(r_j^2 - r_1^2) / l^2) I``, r_1 that of the nearest neighbour.
 
-    Steep where the neighbours are far away, gentle where they are near: for torn maps. The nearest
-    neighbour has the weight of Eq. 4.3.
+    The weights fall steeply where the neighbours are far away and gently where they are close,
+    which suits torn maps. The nearest neighbour has the weight of Eq. 4.3.
 
     Attributes
     ----------
@@ -88,11 +88,11 @@ class GaussianDistance(IndependentErrors):
     length: float = 0.35
 
     def check(self) -> None:
-        """Refuse a length outside its range."""
+        """Raise ValueError for a length outside its range."""
         check_number("weighting.length", self.length, 0, np.inf, open_below=True)
 
     def fit(self, problem: Problem, sample: np.ndarray, placer: Any) -> FittedGaussian:
-        """Learn the length in the units of X."""
+        """Return the weighting with its length in the units of X."""
         length = self.length * problem.unit
         return FittedGaussian(problem.X, problem.Y, problem.n_jobs, length)
 
@@ -104,7 +104,7 @@ class FunctionOfDistance(IndependentErrors):
     function: Callable[[np.ndarray], np.ndarray]
 
     def fit(self, problem: Problem, sample: np.ndarray, placer: Any) -> FittedFunction:
-        """There is nothing to learn."""
+        """Return the weighting; it has no constants to estimate."""
         return FittedFunction(problem.X, problem.Y, problem.n_jobs, self.function)
 
 
@@ -114,13 +114,9 @@ class FittedPower(LeastSquares):
 
     power: float
 
-    def weights(self, near: Neighborhoods) -> Weights:
-        """Weights of the neighbours."""
-        return power_weights(near.near, self.power, self.n_jobs)
-
-    def arrays(self) -> Arrays:
-        """Nothing was learnt."""
-        return {}
+    def weights(self, neighborhoods: Neighborhoods) -> Weights:
+        """Return the weights of the neighbours."""
+        return power_weights(neighborhoods.near, self.power, self.n_jobs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,73 +125,66 @@ class FittedGaussian(LeastSquares):
 
     length: float
 
-    def weights(self, near: Neighborhoods) -> Weights:
-        """Weights of the neighbours."""
-        found = near.near
-        deviations, exponent = empty_weights(found, 1)
+    def weights(self, neighborhoods: Neighborhoods) -> Weights:
+        """Return the weights of the neighbours."""
+        neighbors = neighborhoods.near
+        deviations, exponent = empty_weights(neighbors, 1)
         over_rows(
-            kernels.gaussian_deviations, len(exponent), self.n_jobs, found.indptr, found.distances,
-            self.length, deviations, exponent,
+            kernels.gaussian_deviations, len(exponent), self.n_jobs, neighbors.indptr,
+            neighbors.distances, self.length, deviations, exponent,
         )  # fmt: skip
         return Weights(deviations, exponent, NO_AXES, False)
-
-    def arrays(self) -> Arrays:
-        """Return the length."""
-        return {"length": np.array(self.length)}
 
 
 @dataclass(frozen=True, eq=False)
 class FittedFunction(LeastSquares):
     """``w_j = f(r_j) I``.
 
-    An infinite weight means that the neighbour decides alone; where every weight of a
-    neighbourhood is 0, the nearest neighbour decides.
+    A neighbour with infinite weight determines the position alone; where every weight of a
+    neighbourhood is 0, the nearest neighbour does.
     """
 
     function: Callable[[np.ndarray], np.ndarray]
 
-    def weights(self, near: Neighborhoods) -> Weights:
-        """Weights of the neighbours, after a look at what the function returned."""
-        distances = near.near.distances
+    def weights(self, neighborhoods: Neighborhoods) -> Weights:
+        """Return the weights of the neighbours; raise ValueError for invalid values."""
+        distances = neighborhoods.near.distances
         with np.errstate(divide="ignore", over="ignore"):
             values = np.asarray(self.function(distances.copy()), dtype=np.float64)
             if values.shape != distances.shape:
                 raise ValueError(
                     f"weighting returned shape {values.shape} for distances of shape "
-                    f"{distances.shape}; it must return one weight a distance."
+                    f"{distances.shape}; it must return one weight per distance."
                 )
-            wrong = ~(values >= 0)
-            if wrong.any():
-                at = int(np.argmax(wrong))
+            is_invalid = ~(values >= 0)
+            if is_invalid.any():
+                at = int(np.argmax(is_invalid))
                 raise ValueError(
                     f"weighting returned {values[at]} at distance {distances[at]}; "
-                    "weights must be 0 or more."
+                    "weights must be at least 0."
                 )
             deviations = 1.0 / np.sqrt(values)
-        return isotropic_weights(near.near, deviations, 1.0, self.n_jobs)
-
-    def arrays(self) -> Arrays:
-        """Nothing was learnt."""
-        return {}
+        return isotropic_weights(neighborhoods.near, deviations, 1.0, self.n_jobs)
 
 
-def power_weights(near: Neighbors, power: float, n_jobs: int | None = None) -> Weights:
-    """``w_j = r_j^-power I``."""
-    return isotropic_weights(near, near.distances, power / 2, n_jobs)
+def power_weights(neighbors: Neighbors, power: float, n_jobs: int | None = None) -> Weights:
+    """Return ``w_j = r_j^-power I``."""
+    return isotropic_weights(neighbors, neighbors.distances, power / 2, n_jobs)
 
 
-def empty_weights(near: Neighbors, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """Room for deviations (m, width), and exponents (q,) of 0."""
-    return np.empty((len(near.indices), width)), np.zeros(len(near.inside), dtype=np.int64)
+def empty_weights(neighbors: Neighbors, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return an array for deviations (m, width), and exponents (q,) of 0."""
+    deviations = np.empty((len(neighbors.indices), width))
+    return deviations, np.zeros(len(neighbors.inside), dtype=np.int64)
 
 
 def isotropic_weights(
-    near: Neighbors, deviations: np.ndarray, power: float = 1.0, n_jobs: int | None = None
+    neighbors: Neighbors, deviations: np.ndarray, power: float = 1.0, n_jobs: int | None = None
 ) -> Weights:
-    """``w_j = s_j^(-2 power) I`` from deviations s (m,); 0 coincides with the query."""
-    relative, exponent = empty_weights(near, 1)
+    """Return ``w_j = s_j^(-2 power) I`` from deviations s (m,); 0 coincides with the query."""
+    relative, exponent = empty_weights(neighbors, 1)
     over_rows(
-        kernels.isotropic_deviations, len(exponent), n_jobs, near.indptr, deviations, power,
+        kernels.isotropic_deviations, len(exponent), n_jobs, neighbors.indptr, deviations, power,
         relative, exponent,
     )  # fmt: skip
     return Weights(relative, exponent, NO_AXES, False)

@@ -141,18 +141,20 @@ def selection_table(data: MapData) -> Table | None:
     """Return the last round of model selection, the best candidate first; None without a trial."""
     if not data.trials:
         return None
-    n_most = max(trial.n_rows for trial in data.trials)
-    finalists = [trial for trial in data.trials if trial.n_rows == n_most]
+    # The first trial is the selected model's, of the last round. All-points models may have been
+    # tuned on more rows before.
+    n_rows = data.trials[0].n_rows
+    finalists = [trial for trial in data.trials if trial.n_rows == n_rows]
     finalists.sort(key=lambda trial: trial.error)
     rows = [
         (t.name, f"{100 * t.error:.3g} %", format_number(t.n_rows), f"{t.seconds:.2f}")
         for t in finalists[:MAX_CANDIDATES_SHOWN]
     ]
     count = len(data.trials)
-    tried = f"{format_number(count)} candidate models were" if count > 1 else "One model was"
+    subject = f"{format_number(count)} candidate models were" if count > 1 else "One model was"
     best = " The table shows the best of the last round." if count > len(rows) else ""
     caption = (
-        f"{tried} compared by leave-one-out on training points.{best} Error: mean distance from "
+        f"{subject} compared by leave-one-out on training points.{best} Error: mean distance from "
         "the true position, relative to the size of the map."
     )
     highlight = frozenset(at for at, row in enumerate(rows) if row[0] == data.in_use)

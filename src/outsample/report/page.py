@@ -9,6 +9,7 @@ import tempfile
 from base64 import b64encode
 from collections.abc import Sequence
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,58 +43,7 @@ class Section(NamedTuple):
     code: str = ""
 
 
-STYLE = """
-:root { color-scheme: light dark; --ground: #fbfbf9; --card: #fff; --ink: #1f2933; --soft: #55606c;
-  --line: #e2e5e9; --accent: #0072b2; --mark: #eaf4fb; }
-@media (prefers-color-scheme: dark) { :root { --ground: #14181d; --card: #1b2027; --ink: #e6e9ed;
-  --soft: #a3adb8; --line: #303841; --accent: #6fbdf0; --mark: #1d3344; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--ground); color: var(--ink);
-  font: 17px/1.6 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
-main { max-width: 62rem; margin: 0 auto; padding: 3rem 1.25rem 4rem; }
-h1 { font-size: clamp(1.9rem, 5vw, 2.7rem); line-height: 1.15; letter-spacing: -.02em;
-  margin: 0 0 .8rem; }
-h2 { font-size: 1.4rem; line-height: 1.25; margin: 0 0 .6rem; letter-spacing: -.01em; }
-p { margin: 0 0 1rem; max-width: 44rem; }
-.lead { font-size: 1.15rem; color: var(--soft); }
-dl { display: grid; gap: 1rem; margin: 1.6rem 0;
-  grid-template-columns: repeat(auto-fit, minmax(min(100%, 15rem), 1fr)); }
-dl > div { background: var(--card); border: 1px solid var(--line); border-radius: .6rem;
-  padding: .8rem 1.1rem; display: flex; flex-direction: column-reverse;
-  justify-content: flex-end; }
-dd { margin: 0; font-size: 1.65rem; font-weight: 650; line-height: 1.3; color: var(--accent);
-  font-variant-numeric: tabular-nums; }
-dt { color: var(--soft); font-size: .9rem; line-height: 1.4; }
-section { margin-top: 3rem; padding-top: 2rem; border-top: 1px solid var(--line); }
-.scroll { overflow-x: auto; margin: .5rem 0 1.4rem; }
-table { border-collapse: collapse; width: 100%; font-size: .93rem;
-  font-variant-numeric: tabular-nums; }
-.note { color: var(--soft); font-size: .88rem; margin: 1.4rem 0 0; max-width: none; }
-th, td { padding: .5rem .8rem; text-align: right; border-bottom: 1px solid var(--line);
-  white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; }
-thead th { color: var(--soft); font-weight: 600; border-bottom-width: 2px; }
-tr.mark td { background: var(--mark); font-weight: 600; }
-.pictures { display: grid; gap: 1.2rem; margin: 1.4rem 0;
-  grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr)); }
-figure { margin: 0; background: #fff; border: 1px solid var(--line); border-radius: .6rem;
-  overflow: hidden; break-inside: avoid; display: flex; flex-direction: column; }
-figure img { display: block; width: 100%; max-width: 50rem; height: auto; margin: auto; }
-.hero figure img { max-width: none; }
-figcaption { color: #55606c; font-size: .88rem; line-height: 1.45; padding: .7rem 1rem .9rem;
-  border-top: 1px solid #eceef1; }
-pre { background: var(--card); border: 1px solid var(--line); border-radius: .6rem;
-  padding: .9rem 1.1rem; overflow-x: auto; font: .9rem/1.55 ui-monospace, "DejaVu Sans Mono",
-  Menlo, Consolas, monospace; }
-footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
-@media (max-width: 40rem) { main { padding-top: 2rem; } table { font-size: .85rem; }
-  th, td { padding: .45rem .4rem; } td:first-child { white-space: normal; } }
-@media print { body { background: #fff; font-size: 10pt; } main { padding: 0; max-width: none; }
-  dl { grid-template-columns: repeat(3, 1fr); } .scroll { overflow: visible; }
-  table { font-size: .85rem; } section { margin-top: 1.5rem; padding-top: 1.2rem; }
-  table, figure, pre { break-inside: avoid; }
-  h2 { break-after: avoid; } }
-"""
+STYLE = files("outsample.report").joinpath("viewer", "page.css").read_text("utf-8")
 
 
 def build_page(

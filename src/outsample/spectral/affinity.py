@@ -97,10 +97,11 @@ def expansion(
 ) -> np.ndarray:
     """Return ``sum_j w_j g(x, x_j) c_j`` (q, d), over ``sum_j w_j g(x, x_j)`` with ``normalize``.
 
-    The weights (n,) are 1 by default. With ``reach``, g is 0 between a query and a training point
-    farther apart than the larger of their reaches, (q,) and (n,). Sums have the same order for any
-    batch. Far from the data the quotient tends to the coefficient of the nearest training point,
-    the plain sum to 0.
+    With ``normalize`` and the weights of `transitions.Markov` it is the mean of the coefficients
+    under the transition probabilities of each query. The weights (n,) are 1 by default. With
+    ``reach``, g is 0 between a query and a training point farther apart than the larger of their
+    reaches, (q,) and (n,). Sums have the same order for any batch. Far from the data the quotient
+    tends to the coefficient of the nearest training point, the plain sum to 0.
     """
     q, n, root = Q.shape[0], X.shape[0], float(np.sqrt(epsilon))
     weights = np.ones(n) if weights is None else weights

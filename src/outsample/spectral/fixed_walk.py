@@ -48,12 +48,13 @@ class FixedWalk:
         """
         reach = None
         if self.index is not None and self.k is not None:
-            near = self.index.nearest(Q, self.k + 1)
-            reach = near.distances[near.indptr[1:] - 1], self.reach
+            neighbors = self.index.nearest(Q, self.k + 1)
+            reach = neighbors.distances[neighbors.indptr[1:] - 1], self.reach
         c = images / np.where(values > 0, values, 1.0)
-        return transitions.markov_mean(
-            self.points, Q, self.epsilon, self.weights, c, reach, self.n_jobs
-        )
+        return affinity.expansion(
+            self.points, Q, self.epsilon, c, weights=self.weights, reach=reach, normalize=True,
+            n_jobs=self.n_jobs,
+        )  # fmt: skip
 
 
 def fixed_walk(

@@ -102,11 +102,11 @@ class LocalWalk:
 
     def _mean(self, Q: Points, f: np.ndarray, values: np.ndarray) -> np.ndarray:
         n, q = self.index.X.shape[0], Q.shape[0]
-        near = self.index.nearest(Q, min(self.k + 2, n))
-        distances = near.distances.reshape(q, -1)
+        neighbors = self.index.nearest(Q, min(self.k + 2, n))
+        distances = neighbors.distances.reshape(q, -1)
         scales = distances[:, min(self.k, n - 1)].copy()
         means = np.empty((q, f.shape[1]))
-        candidates = self._candidates(Q, near, distances[:, -1] <= scales)
+        candidates = self._candidates(Q, neighbors, distances[:, -1] <= scales)
         rows, queries = kernel_rows(self.index.X), kernel_rows(Q)
         over_rows(
             kernels.local_mean, q, self.n_jobs,
@@ -115,11 +115,11 @@ class LocalWalk:
         clock = _holding_times(scales / self.typical, self.dimension)[:, None] / self.unit
         least = np.maximum(values, 0) / MAX_MAGNIFICATION
         factors = np.maximum(1 - clock * (1 - values), np.where(least > 0, least, 1.0))
-        is_training_point = near.distances[near.indptr[:-1]] == 0
+        is_training_point = neighbors.distances[neighbors.indptr[:-1]] == 0
         return np.where(is_training_point[:, None], means, means / factors)
 
     def _candidates(
-        self, Q: Points, near: Neighbors, is_tied: np.ndarray
+        self, Q: Points, neighbors: Neighbors, is_tied: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return candidate rows, and where those of each query start and stop (q,), ascending.
 
@@ -132,7 +132,7 @@ class LocalWalk:
         if n <= MAX_SCANNED_ROWS or self.index.kind != "kd_tree":
             return all_rows, *whole
         queries = np.arange(q)
-        pairs = [np.repeat(queries, np.diff(near.indptr)) * n + near.indices]
+        pairs = [np.repeat(queries, np.diff(neighbors.indptr)) * n + neighbors.indices]
         for rows, index, radius in self._groups:
             ball = index.ball(Q, radius, 1)
             ball = first_counts(ball, ball.inside)

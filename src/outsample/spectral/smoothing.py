@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import sparse
 
-from outsample._compiled import pyramid as kernels
+from outsample._compiled import affinity as kernels
 from outsample._parallel import over_rows
 from outsample.neighbors.index import NeighborIndex
 from outsample.points import Points, kernel_rows

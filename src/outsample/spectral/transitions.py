@@ -7,9 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from outsample.points import Points
-from outsample.spectral import affinity
-
 # Below this leverage, no other row determines the value at a row.
 MIN_LEVERAGE = 1e-6
 
@@ -59,22 +56,3 @@ def solve_in(values: np.ndarray, vectors: np.ndarray, f: np.ndarray) -> np.ndarr
     See Eq. 7.3: their product with the kernel between new and training points is the extension.
     """
     return vectors @ ((vectors.T @ f) / values[:, None])
-
-
-def markov_mean(
-    X: Points,
-    Q: Points,
-    epsilon: float,
-    weights: np.ndarray,
-    coefficients: np.ndarray,
-    reach: tuple[np.ndarray, np.ndarray] | None = None,
-    n_jobs: int | None = None,
-) -> np.ndarray:
-    """Return the mean (q, d) of coefficients under the transition probabilities of each query.
-
-    ``sum_j p(x, x_j) c_j`` with ``p(x, x_j) = w_j g(x, x_j) / sum_i w_i g(x, x_i)``, g of Eq. 7.3,
-    and the w_j of `Markov`; `affinity.expansion` defines ``reach``.
-    """
-    return affinity.expansion(
-        X, Q, epsilon, coefficients, weights=weights, reach=reach, normalize=True, n_jobs=n_jobs
-    )

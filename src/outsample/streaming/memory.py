@@ -12,7 +12,7 @@ from outsample.records import Frames
 from outsample.streaming.drift_tests import DriftTests
 from outsample.streaming.model import Arrivals, StreamModel
 from outsample.trust import conformal
-from outsample.trust.calibration_window import STRANGE, latest, refreshing
+from outsample.trust.calibration_window import RUN_P_VALUE, latest, refreshing
 
 # This part of the window leaves at once when it is full.
 LEAVING = 8
@@ -107,7 +107,7 @@ def with_arrivals(
         return memory
     p_original = conformal.p_values(arrivals.original_scores, originals)
     tests = memory.tests.after(p_original, arrivals.placed.p_value, len(originals), m_given)
-    counts, in_a_row = refreshing(arrivals.placed.p_value <= STRANGE, memory.in_a_row)
+    counts, in_a_row = refreshing(arrivals.placed.p_value <= RUN_P_VALUE, memory.in_a_row)
     new = arrivals.placed.abnormality[counts]
     return memory._replace(
         scores=np.concatenate([memory.scores, new]), n_scored=memory.n_scored + len(new),

@@ -102,21 +102,21 @@ def neighbors_needed(m: int) -> int:
 
 
 def measured(
-    X: Points, Q: Points, near: Neighbors, copies: np.ndarray, n_jobs: int | None
+    X: Points, Q: Points, neighbors: Neighbors, copies: np.ndarray, n_jobs: int | None
 ) -> Distances:
     """Return the lengths around queries with `neighbors_needed` neighbours each, ties included.
 
     ``copies`` (q,) is the number of duplicate rows of the nearest point.
     """
     # Not the number of neighbours in the batch, which depends on ties.
-    starts, k = near.indptr[:-1], neighbors_needed(X.shape[0])
-    sizes = np.column_stack([tied_sizes(near, min(size, k)) for size in PLANE_SIZES])
-    plane_distances = planes.soft_plane_distances(X, Q, near, sizes, PLANE_RIDGES, n_jobs)
+    starts, k = neighbors.indptr[:-1], neighbors_needed(X.shape[0])
+    sizes = np.column_stack([tied_sizes(neighbors, min(size, k)) for size in PLANE_SIZES])
+    plane_distances = planes.soft_plane_distances(X, Q, neighbors, sizes, PLANE_RIDGES, n_jobs)
     with np.errstate(divide="ignore"):  # on a plane: the logarithm is minus infinity, the mean 0
         plane_distances = np.exp(np.log(plane_distances).mean(axis=1))
-    first = near.distances[starts]
-    second = np.where(copies > 1, first, near.distances[starts + min(1, k - 1)])
-    return Distances((first + second) / 2, plane_distances, near.distances[starts + k - 1])
+    first = neighbors.distances[starts]
+    second = np.where(copies > 1, first, neighbors.distances[starts + min(1, k - 1)])
+    return Distances((first + second) / 2, plane_distances, neighbors.distances[starts + k - 1])
 
 
 def training_scores(
@@ -137,21 +137,21 @@ def training_scores(
         rows = np.arange(start, min(start + SCORE_CHUNK_ROWS, m))
         held_out = np.where(counts[rows] == 1, rows, -1)
         wide = without_self(index.nearest(index.X[rows], min(k + 2, m)), held_out)
-        near, _ = with_ties(index, index.X[rows], wide, k, held_out)
-        first = near.indices[near.indptr[:-1]]
+        neighbors, _ = with_ties(index, index.X[rows], wide, k, held_out)
+        first = neighbors.indices[neighbors.indptr[:-1]]
         copies = counts[first] - (first == rows)
-        distance_chunks.append(measured(index.X, index.X[rows], near, copies, n_jobs))
+        distance_chunks.append(measured(index.X, index.X[rows], neighbors, copies, n_jobs))
         # Only the compared neighbours are kept: a quarter of the memory.
-        n_compared = tied_sizes(near, min(COMPARED_NEIGHBORS, k))
-        neighbor_chunks.append(first_counts(near, n_compared))
-        nearest[rows] = near.distances[near.indptr[:-1]]
+        n_compared = tied_sizes(neighbors, min(COMPARED_NEIGHBORS, k))
+        neighbor_chunks.append(first_counts(neighbors, n_compared))
+        nearest[rows] = neighbors.distances[neighbors.indptr[:-1]]
     distances = Distances(*(np.concatenate(field) for field in zip(*distance_chunks, strict=True)))
     nearest_distances = np.repeat(distances.nearest_distance, counts)
     positive = nearest_distances[nearest_distances > 0]
     # If all points coincide, every other point is far away.
     unit = float(np.median(positive)) if len(positive) else largest_entry(index.X) * 1e-9 or 1.0
     widths = _logs(distances.width, unit)
-    local_widths = np.concatenate([_local_mean(widths, near) for near in neighbor_chunks])
+    local_widths = np.concatenate([_local_mean(widths, neighbors) for neighbors in neighbor_chunks])
     comparisons = _comparisons(distances, unit, local_widths)
     tails = _tail(np.repeat(comparisons[0], counts)), _tail(np.repeat(comparisons[1], counts))
     raw = _weighted(comparisons, tails).max(axis=0)
@@ -206,13 +206,13 @@ def _weighted(comparisons: tuple[np.ndarray, np.ndarray], tails: tuple[Tail, Tai
     return np.stack([plain, relative - RELATIVE_PENALTY])
 
 
-def _local_mean(logs: np.ndarray, near: Neighbors) -> np.ndarray:
+def _local_mean(logs: np.ndarray, neighbors: Neighbors) -> np.ndarray:
     """Return the mean (q,) of ``logs`` over the ten nearest neighbours, ties included."""
-    starts, k = near.indptr[:-1], min(COMPARED_NEIGHBORS, neighbors_needed(len(logs)))
-    sizes = tied_sizes(near, k)
-    means = logs[near.indices[starts[:, None] + np.arange(k)]].mean(axis=1)
+    starts, k = neighbors.indptr[:-1], min(COMPARED_NEIGHBORS, neighbors_needed(len(logs)))
+    sizes = tied_sizes(neighbors, k)
+    means = logs[neighbors.indices[starts[:, None] + np.arange(k)]].mean(axis=1)
     for i in np.flatnonzero(sizes > k):
-        means[i] = logs[near.indices[starts[i] : starts[i] + sizes[i]]].mean()
+        means[i] = logs[neighbors.indices[starts[i] : starts[i] + sizes[i]]].mean()
     return means
 
 
@@ -244,20 +244,20 @@ def log_widths(training: TrainingScores, distances: Distances) -> np.ndarray:
 
 
 def relative_distances(
-    training: TrainingScores, distances: Distances, near: Neighbors
+    training: TrainingScores, distances: Distances, neighbors: Neighbors
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return geometric means (q,) of both distances over the widths of the nearest neighbours.
 
     The second array (q,) is true where the relative comparison determines the score.
     """
-    comparisons = _comparisons(distances, training.unit, _local_mean(training.widths, near))
+    comparisons = _comparisons(distances, training.unit, _local_mean(training.widths, neighbors))
     plain, relative = _weighted(comparisons, training.tails)
-    inside = near.distances[near.indptr[:-1]] <= training.radius
+    inside = neighbors.distances[neighbors.indptr[:-1]] <= training.radius
     inside &= _in_units(distances.nearest_distance, training.farthest) <= 1.0
     return _exp(comparisons[1]), (relative > plain) & inside
 
 
-def abnormality(training: TrainingScores, distances: Distances, near: Neighbors) -> np.ndarray:
+def abnormality(training: TrainingScores, distances: Distances, neighbors: Neighbors) -> np.ndarray:
     """Return the abnormality scores of queries (q,); 0 is typical.
 
     With C the larger of the two comparisons and C* its maximum over the training points, the score
@@ -265,8 +265,8 @@ def abnormality(training: TrainingScores, distances: Distances, near: Neighbors)
     more isolated than any training point, and larger than all these for a query with an empty
     ball.
     """
-    nearest = near.distances[near.indptr[:-1]]
-    comparisons = _comparisons(distances, training.unit, _local_mean(training.widths, near))
+    nearest = neighbors.distances[neighbors.indptr[:-1]]
+    comparisons = _comparisons(distances, training.unit, _local_mean(training.widths, neighbors))
     return _score(training, distances, _weighted(comparisons, training.tails).max(axis=0), nearest)
 
 

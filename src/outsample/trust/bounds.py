@@ -22,14 +22,14 @@ from outsample.records import Neighbors
 
 
 def lipschitz_estimates(
-    Y: np.ndarray, rows: np.ndarray, near: Neighbors, n_jobs: int | None = None
+    Y: np.ndarray, rows: np.ndarray, neighbors: Neighbors, n_jobs: int | None = None
 ) -> np.ndarray:
     """Return local Lipschitz constants (s,): ``max_j |psi_i - psi_j| / |x_i - x_j|`` around row i.
 
     They are lower bounds of the true constant, since only samples are compared; their maximum
     estimates the global constant. Coincident rows are ignored.
     """
-    arrays = near.indptr, near.indices, near.distances
+    arrays = neighbors.indptr, neighbors.indices, neighbors.distances
     ratios = np.empty(len(rows))
     over_rows(kernels.lipschitz_ratios, len(rows), n_jobs, Y, rows, *arrays, ratios)
     return ratios
@@ -53,13 +53,13 @@ def a_priori_bound(weighting: str, lipschitz: float, radius: float, d: int) -> f
 
 def certificates(
     Y: np.ndarray,
-    near: Neighbors,
+    neighbors: Neighbors,
     lipschitz: float,
     coordinates: np.ndarray,
     n_jobs: int | None = None,
 ) -> np.ndarray:
     """Return ``min_j (|psi_hat - psi_j| + K r_j)`` (q,), valid for any K-Lipschitz map."""
-    arrays = near.indptr, near.indices, near.distances
+    arrays = neighbors.indptr, neighbors.indices, neighbors.distances
     q, bound = len(coordinates), np.empty(len(coordinates))
     over_rows(kernels.certificates, q, n_jobs, Y, *arrays, lipschitz, coordinates, bound)
     return bound

@@ -51,10 +51,10 @@ class ErrorBars(NamedTuple):
         with np.errstate(over="ignore"):  # the largest double instead of infinity
             share = np.minimum(beyond / self.farthest, 1.0) if self.farthest > 0 else beyond > 0
             far = np.minimum(self.widest + self.slope * beyond, LARGEST_DOUBLE)
-        near = self.among(around)
-        near = np.where(beyond > 0, np.maximum(near, self.largest), near)
+        among = self.among(around)
+        among = np.where(beyond > 0, np.maximum(among, self.largest), among)
         with np.errstate(over="ignore"):
-            return np.minimum(near ** (1 - share) * far**share, LARGEST_DOUBLE)
+            return np.minimum(among ** (1 - share) * far**share, LARGEST_DOUBLE)
 
     def among(self, around: np.ndarray) -> np.ndarray:
         """Return error bars (q,) of points that are no more isolated than the training points."""

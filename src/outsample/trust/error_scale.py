@@ -60,7 +60,7 @@ NO_SCALE = ErrorScale(np.empty((len(RISING), 0)), np.empty((len(RISING), 0)))
 
 
 def lengths_around(
-    Y: np.ndarray, near: Neighbors, coordinates: np.ndarray, n_jobs: int | None = None
+    Y: np.ndarray, neighbors: Neighbors, coordinates: np.ndarray, n_jobs: int | None = None
 ) -> np.ndarray:
     """Return the lengths (q, 5) around placements.
 
@@ -70,8 +70,8 @@ def lengths_around(
     """
     lengths = np.empty((len(coordinates), 1 + 2 * len(SIZES)))
     over_rows(
-        kernels.lengths_around, len(lengths), n_jobs, Y, near.indptr, near.indices, near.distances,
-        *SIZES, 1 + TIE_TOLERANCE, coordinates, lengths,
+        kernels.lengths_around, len(lengths), n_jobs, Y, neighbors.indptr, neighbors.indices,
+        neighbors.distances, *SIZES, 1 + TIE_TOLERANCE, coordinates, lengths,
     )  # fmt: skip
     return lengths
 

@@ -76,7 +76,7 @@ def explanations(
     p: np.ndarray,
     numbers: Mapping[str, tuple[np.ndarray, np.ndarray]],
     relative: np.ndarray,
-    near: Neighbors,
+    neighbors: Neighbors,
 ) -> list[Explanation]:
     """Return explanations of points with scores and p-values (q,) and their nearest rows.
 
@@ -84,8 +84,8 @@ def explanations(
     ``relative`` (q,) is true where the relative distance determines the score.
     """
     reasons = {name: _reasons(*values) for name, values in numbers.items()}
-    rows = near.indices.reshape(len(p), -1)
-    distances = near.distances.reshape(len(p), -1)
+    rows = neighbors.indices.reshape(len(p), -1)
+    distances = neighbors.distances.reshape(len(p), -1)
     results = []
     for i in range(len(p)):
         own_reasons = {name: reason[i] for name, reason in reasons.items()}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
+
 import numpy as np
 from scipy import sparse
 
@@ -12,7 +15,7 @@ from outsample.records import Neighbors
 
 
 def plane_distances(
-    X: Points, Q: Points, near: Neighbors, t: int, n_jobs: int | None = None
+    X: Points, Q: Points, neighbors: Neighbors, t: int, n_jobs: int | None = None
 ) -> np.ndarray:
     """Return the distance (q,) of queries from the local PCA plane of their k neighbours.
 
@@ -25,25 +28,20 @@ def plane_distances(
     >>> plane_distances(X, np.array([[0.5, 3.0]]), near, t=1)
     array([3.])
     """
-    q = len(near.inside)
-    distances = np.empty(q)
+    distances = np.empty(len(neighbors.inside))
     if sparse.issparse(X):
-        for i in range(q):
-            rows = near.indices[near.indptr[i] : near.indptr[i + 1]]
-            dense, x = _dense_columns(X, Q, i, rows)
-            kernels.plane_distances(
-                0, 1, dense, x, np.array([0, len(rows)]), np.arange(len(rows)), t, distances[i:]
-            )
+        for i, arrays in enumerate(_dense_neighborhoods(X, Q, neighbors)):
+            kernels.plane_distances(0, 1, *arrays, t, distances[i:])
         return distances
-    Q = np.ascontiguousarray(Q)
-    over_rows(kernels.plane_distances, q, n_jobs, X, Q, near.indptr, near.indices, t, distances)
+    arrays = X, np.ascontiguousarray(Q), neighbors.indptr, neighbors.indices
+    over_rows(kernels.plane_distances, len(distances), n_jobs, *arrays, t, distances)
     return distances
 
 
 def soft_plane_distances(
     X: Points,
     Q: Points,
-    near: Neighbors,
+    neighbors: Neighbors,
     sizes: np.ndarray | tuple[int, ...],
     ridges: tuple[float, ...],
     n_jobs: int | None = None,
@@ -60,28 +58,27 @@ def soft_plane_distances(
     chosen. The penalty ``ridge |Z Z'|_F^2 / tr Z Z'`` makes the result equivariant to scaling and
     rotating X.
     """
-    q = len(near.inside)
-    distances, shares = np.empty((q, len(ridges))), np.array(ridges)
+    distances, shares = np.empty((len(neighbors.inside), len(ridges))), np.array(ridges)
     sizes = np.ascontiguousarray(np.broadcast_to(sizes, distances.shape), dtype=np.int64)
+    kernel = kernels.soft_plane_distances
     if sparse.issparse(X):
-        for i in range(q):
-            dense, x = _dense_columns(X, Q, i, near.indices[near.indptr[i] : near.indptr[i + 1]])
-            ends, rows = np.array([0, len(dense)]), np.arange(len(dense))
-            kernels.soft_plane_distances(
-                0, 1, dense, x, ends, rows, sizes[i : i + 1], shares, distances[i:]
-            )
+        for i, arrays in enumerate(_dense_neighborhoods(X, Q, neighbors)):
+            kernel(0, 1, *arrays, sizes[i : i + 1], shares, distances[i:])
         return distances
-    Q = np.ascontiguousarray(Q)
-    over_rows(
-        kernels.soft_plane_distances, q, n_jobs, X, Q, near.indptr, near.indices, sizes, shares,
-        distances,
-    )  # fmt: skip
+    arrays = X, np.ascontiguousarray(Q), neighbors.indptr, neighbors.indices
+    over_rows(kernel, len(distances), n_jobs, *arrays, sizes, shares, distances)
     return distances
 
 
-def _dense_columns(X: Points, Q: Points, i: int, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows of X and row i of Q, dense, in the columns where one of them is not zero."""
-    both = sparse.vstack([X[rows], Q[i]]).tocsr()
-    columns = np.unique(both.indices)
-    dense = both[:, columns].toarray()
-    return np.ascontiguousarray(dense[:-1]), np.ascontiguousarray(dense[-1:])
+def _dense_neighborhoods(
+    X: Points, Q: Points, neighbors: Neighbors
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield the first arguments of a kernel for each sparse query: X, Q, indptr, indices.
+
+    Rows are dense, in the columns where the query or a neighbour is not zero.
+    """
+    for i, (start, stop) in enumerate(pairwise(neighbors.indptr)):
+        rows = sparse.vstack([X[neighbors.indices[start:stop]], Q[i]]).tocsr()
+        dense = rows[:, np.unique(rows.indices)].toarray()
+        indptr, indices = np.array([0, stop - start]), np.arange(stop - start)
+        yield np.ascontiguousarray(dense[:-1]), np.ascontiguousarray(dense[-1:]), indptr, indices
