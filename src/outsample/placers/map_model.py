@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from outsample.neighbors.duplicates import Copies
+from outsample.neighbors.duplicates import LeftOutDuplicates
 from outsample.neighbors.neighborhoods import Neighborhoods, Search
 from outsample.placers.candidates import Constraints
 from outsample.placers.problem import UNIT_NEIGHBOR, WIDE, Problem
@@ -45,16 +45,11 @@ class MapModel(NamedTuple):
     def transform(self, X: Points) -> np.ndarray:
         """Coordinates (q, d), and nothing else; a placer over all points needs no search."""
         k = self.fitted.placer.n_neighbors
-        parts = [
-            self.fitted.place(rows, None if k is None else self.search.around(rows, k))
-            for rows in self.search.batches(X)
-        ]
-        return np.concatenate(parts)
+        return self.fitted.place(X, None if k is None else self.search.around(X, k))
 
     def place(self, X: Points, dtype: np.dtype) -> Placement:
         """Coordinates, in the type they are handed out in, and how far to trust them."""
-        parts = [self.judged(rows, self.solve(rows), dtype) for rows in self.search.batches(X)]
-        return Placement(*(np.concatenate(field) for field in zip(*parts, strict=True)))
+        return self.judged(X, self.solve(X), dtype)
 
     def around(self, X: Points, at_least: int = 0) -> Neighborhoods:
         """Neighbourhoods that points are placed by; ``wide`` has ``at_least`` neighbours.
@@ -90,7 +85,7 @@ class MapModel(NamedTuple):
 
 def learn(
     problem: Problem, constraints: Constraints, lipschitz: float | None, level: float,
-    copies: Copies,
+    copies: LeftOutDuplicates,
 ) -> tuple[MapModel, Selection]:  # fmt: skip
     """Select a model and calibrate its quality estimator; a ``lipschitz`` of None is estimated."""
     selection = select_model(problem, constraints)
@@ -103,7 +98,7 @@ def learn(
     closest = problem.left_out(rows, min(most, problem.n - 1)).closest(most)
     around = lengths_around(Y, closest, coordinates, n_jobs)
     if copies.share > 0:  # rows with copies see these: as many of them as there are among all
-        alone = ~copies.has_copies[rows]
+        alone = ~copies.has_duplicates[rows]
         part = copies.share / max(1 - copies.share, 1e-9) * alone.sum() if alone.any() else np.inf
         some = slice(max(int(np.ceil(min(part, len(copies.errors)))), 1))
         beside = problem.search.around(problem.X[copies.points[some]], most, at_least=most + 1)

@@ -74,7 +74,7 @@ class Problem:
 
     @cached_property
     def _most_rows(self) -> int:
-        return self.search.rows_at_once(self.X)
+        return self.search.max_rows(self.X)
 
     def share_search(self, rows: np.ndarray, is_wide: bool) -> None:
         """Search once for all candidates; ``is_wide`` if many of them are tried on the rows."""
@@ -99,11 +99,14 @@ class Problem:
         """Frames (n, d, d) of the neighbourhoods of every training point: searched once."""
         if self.search.radius is None:
             return local_pca.image_frames(self.Y, *self._training(k).framed, self.n_jobs)
-        parts = [
-            local_pca.image_frames(self.Y, *self.search.around(rows, k).framed, self.n_jobs)
-            for rows in self.search.batches(self.X)
-        ]
-        return Frames(*(np.concatenate(field) for field in zip(*parts, strict=True)))
+        return Frames(
+            *self.search.map_chunks(
+                lambda rows: local_pca.image_frames(
+                    self.Y, *self.search.around(rows, k).framed, self.n_jobs
+                ),
+                self.X,
+            )
+        )
 
     def _training(self, k: int) -> Neighborhoods:
         """Neighbourhoods of every training point, itself included."""

@@ -27,9 +27,9 @@ from outsample.placers.landmark_process import ProcessBasis
 from outsample.placers.landmarks import LEAST_FREEDOM, Basis, FittedLevel, leverages, solve
 from outsample.placers.protocol import Arrays, ModelFamily
 from outsample.placers.weighting import power_weights
-from outsample.points import Points
+from outsample.points import Points, unit_scale
 from outsample.records import Neighbors, Weights
-from outsample.spectral.units import exact_mean, unit_scale
+from outsample.spectral.units import exact_mean
 
 if TYPE_CHECKING:
     from outsample.placers.problem import Problem
