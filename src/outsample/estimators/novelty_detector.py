@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
-from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from outsample._dask import lazy_on_dask
@@ -25,9 +23,8 @@ from outsample._validation import (
 )
 from outsample.estimators.map_extension import fit_in_one_step
 from outsample.estimators.neighbor_queries import NeighborQueriesMixin, TrainingState
-from outsample.estimators.novelty_model import NoveltyModel
+from outsample.estimators.novelty_model import NoveltyModel, embeds_points, fit_extension
 from outsample.estimators.outlier_scores import OutlierScores
-from outsample.estimators.pca_extension import PCAExtension
 from outsample.neighbors.duplicates import Duplicates, find_duplicates
 from outsample.neighbors.index import CHOICES, NeighborIndex
 from outsample.placers.map_model import MapModel
@@ -139,12 +136,6 @@ class NoveltyDetector(NeighborQueriesMixin, OutlierScores):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def __sklearn_tags__(self) -> Tags:
-        """Return scikit-learn's tags: sparse points are allowed."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     def fit(self, X: Any, y: Any = None) -> NoveltyDetector:
         """Fit the detector to normal points.
 
@@ -167,7 +158,7 @@ class NoveltyDetector(NeighborQueriesMixin, OutlierScores):
     def _fit(self, X: Any, y: Any) -> None:
         self._check_parameters()
         min_rows = 4 if self.calibration == "split" else 2
-        if is_map(y) and not self._embeds_points():
+        if is_map(y) and not embeds_points(self.extension):
             points, images = check_training(self, X, y, min_rows)
         else:
             points, images = check_points(self, X, min_rows)[0], None
@@ -177,7 +168,8 @@ class NoveltyDetector(NeighborQueriesMixin, OutlierScores):
             order = np.random.default_rng(random_seed(self.random_state)).permutation(n)
             rows, calibration_rows = np.sort(order[: n // 2]), np.sort(order[n // 2 :])
         self.training_rows_ = rows
-        self._fit_extension(points[rows], None if images is None else images[rows])
+        images = None if images is None else images[rows]
+        self.extension_ = fit_extension(self.extension, points[rows], images, self.n_jobs)
         core, metric = self.extension if self._core is None else self._core, "euclidean"
         kind, radius = "auto", None
         if hasattr(core, "place") and hasattr(core, "metric"):
@@ -197,17 +189,6 @@ class NoveltyDetector(NeighborQueriesMixin, OutlierScores):
         if self.calibration == "split":
             self.scores_ = np.sort(self._abnormality(points[calibration_rows]))
         self.offset_ = -min(conformal.threshold(self.scores_, self.alpha), LARGEST_OFFSET)
-
-    def _embeds_points(self) -> bool:
-        """Return True if the extension embeds the points itself and needs no map."""
-        return self.extension is not None and not get_tags(self.extension).target_tags.required
-
-    def _fit_extension(self, X: Points, Y: np.ndarray | None) -> None:
-        self.extension_ = None
-        if self._embeds_points():
-            self.extension_ = clone(self.extension).fit(X)
-        elif Y is not None:
-            self.extension_ = clone(self.extension or PCAExtension(n_jobs=self.n_jobs)).fit(X, Y)
 
     @property
     def _core(self) -> Any:

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.utils import get_tags
 
+from outsample.estimators.pca_extension import PCAExtension
 from outsample.neighbors.index import NeighborIndex
 from outsample.neighbors.neighborhoods import Search
 from outsample.neighbors.ties import with_ties
@@ -123,6 +126,18 @@ class NoveltyModel:
         near, weights, coordinates = solved
         numbers = disagreement(self.model.quality.Y, near.near, weights, coordinates, self.n_jobs)
         return dict(zip(("residual", "dispersion"), numbers, strict=True))
+
+
+def embeds_points(extension: Any) -> bool:
+    """Return True if the extension embeds the points itself and needs no map."""
+    return extension is not None and not get_tags(extension).target_tags.required
+
+
+def fit_extension(extension: Any, X: Points, Y: np.ndarray | None, n_jobs: int | None) -> Any:
+    """Return a fitted clone of an extension; None without a map."""
+    if embeds_points(extension):
+        return clone(extension).fit(X)
+    return None if Y is None else clone(extension or PCAExtension(n_jobs=n_jobs)).fit(X, Y)
 
 
 def _without_direction(X: Points, near: Neighbors) -> Neighbors:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.utils import Tags
 
 from outsample._dask import lazy_on_dask
 from outsample._validation import check_number, check_rows
@@ -20,6 +21,12 @@ class OutlierScores(OutlierMixin, BaseEstimator):
 
     scores_: np.ndarray
     offset_: float
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return scikit-learn's tags: sparse points are allowed."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     @abstractmethod
     def abnormality(self, X: Any) -> Reals:

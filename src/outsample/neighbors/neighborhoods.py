@@ -27,7 +27,7 @@ class Neighborhoods:
 
     ``near`` are the neighbours whose images count; ``reach`` (q,) is the distance of the next
     neighbour, at which a taper ends. ``wide`` holds the nearest neighbours of the wider search;
-    ``few`` holds them in fewer columns, if that is faster.
+    ``reduced`` holds them in fewer columns, if that is faster.
     """
 
     near: Neighbors
@@ -36,12 +36,12 @@ class Neighborhoods:
     search: Search
     Q: Points
     held_out: np.ndarray | None
-    few: ReducedCoordinates | None = None
+    reduced: ReducedCoordinates | None = None
 
     def narrowed(self, k: int) -> Neighborhoods:
         """Return smaller neighbourhoods of the same points."""
         near = self.search.narrowed(self.Q, self.wide, k, self.held_out)
-        near.few = self.few
+        near.reduced = self.reduced
         return near
 
     @cached_property

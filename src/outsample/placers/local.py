@@ -87,12 +87,12 @@ class FittedLocal(SinglePlacerMixin):
     def leave_out(self, rows: np.ndarray, near: Neighborhoods | None) -> np.ndarray:
         """Coordinates (s, d) of training rows, by neighbourhoods without themselves."""
         assert near is not None
-        weights, few = self.weights(near), near.few
-        moved = None if few is None or weights.per_point else few.moved(near.near)
-        if few is None or moved is None:
+        weights, reduced = self.weights(near), near.reduced
+        moved = None if reduced is None or weights.per_point else reduced.moved(near.near)
+        if reduced is None or moved is None:
             return self.weighting.solve(self.placer, near.Q, near, weights)
-        among: Any = replace(self.weighting, X=few.X, Y=few.Y)  # type: ignore[type-var]
-        return among.solve(self.placer, few.Q, replace(near, near=moved), weights)
+        among: Any = replace(self.weighting, X=reduced.X, Y=reduced.Y)  # type: ignore[type-var]
+        return among.solve(self.placer, reduced.Q, replace(near, near=moved), weights)
 
     def weights(self, near: Neighborhoods) -> Weights:
         """Weights of the neighbours."""

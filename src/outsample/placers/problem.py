@@ -88,7 +88,7 @@ class Problem:
         self._search(rows, k + 2)
         others = first_rows(self._others, len(rows))
         near = self.search.narrowed(self._Q[: len(rows)], others, k, rows)
-        near.few = self._reduced.first(len(rows)) if self._reduced else None
+        near.reduced = self._reduced.first(len(rows)) if self._reduced else None
         return near
 
     def nearest(self, rows: np.ndarray, k: int) -> Neighbors:
