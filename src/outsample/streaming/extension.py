@@ -14,11 +14,11 @@ from outsample.estimators.novelty_detector import NoveltyDetector
 from outsample.estimators.pca_extension import PCAExtension
 from outsample.points import in_metric
 from outsample.records import JudgedPlacement, Placement
-from outsample.streaming.columns import stacked
 from outsample.streaming.drift_status import Drift, drift_of, refit_reason
 from outsample.streaming.memory import Memory, empty_memory
 from outsample.streaming.model import starting_model
 from outsample.streaming.refitting import new_map
+from outsample.streaming.stream_columns import stacked
 from outsample.streaming.writer import Learned, Snapshot, StreamWriter
 
 # The default delay is this fraction (1 / 10) of the window.

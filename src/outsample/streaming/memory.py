@@ -9,9 +9,9 @@ from scipy import sparse
 
 from outsample.points import Points
 from outsample.records import Frames
-from outsample.streaming.columns import StreamColumns
 from outsample.streaming.drift_tests import DriftTests
 from outsample.streaming.model import Arrivals, StreamModel
+from outsample.streaming.stream_columns import StreamColumns
 from outsample.trust import conformal
 from outsample.trust.calibration_window import STRANGE, latest, refreshing
 

@@ -11,7 +11,7 @@ from outsample.estimators.novelty_model import NoveltyModel
 from outsample.neighbors.growing_index import growing_index
 from outsample.placers.map_model import MapModel
 from outsample.points import Points
-from outsample.streaming.columns import StreamColumns
+from outsample.streaming.stream_columns import StreamColumns
 from outsample.trust import abnormality
 
 

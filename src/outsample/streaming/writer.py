@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from outsample.chunks import MAX_CHUNK_ROWS
 from outsample.neighbors.growing_index import are_new
 from outsample.points import Points
-from outsample.streaming.columns import GrowingTable, stacked
 from outsample.streaming.memory import Memory, latest_seen, with_arrivals
 from outsample.streaming.model import Arrivals, StreamModel
+from outsample.streaming.stream_columns import GrowingTable, stacked
 from outsample.trust import calibration_window
 
 # A step is at most this fraction (1 / 100) of the window, and at least one arrival.
