@@ -124,7 +124,7 @@ REFUSALS = (
     r"Found array with \d+ sample\(s\) .* while a minimum of \d+ is required",
     r"index is 'approximate', but must be one of 'auto', 'brute' for sparse X",
     r"order is \d, but must be 0 or 'auto' for sparse X and for metric='cosine'",
-    r"weighting='diffusion' takes all training points, dense ones",
+    r"weighting='diffusion' uses all training points and needs dense X",
 )
 COMPILER = re.compile(r"numba|nopython|njit|typingerror|traceback|signature", re.IGNORECASE)
 

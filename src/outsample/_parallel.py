@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from itertools import pairwise
-from threading import Lock
+from threading import Lock, local
 from typing import Any
 
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
@@ -39,17 +39,41 @@ def over_rows(
     """Call ``kernel(start, stop, *arguments)`` on slices that cover ``range(n_rows)``.
 
     The kernel writes to arrays of the caller, and rows must be independent. Each thread gets at
-    least ``each`` rows.
+    least ``each`` rows. The caller computes the first slice, a shared pool the others. A kernel
+    that calls `over_rows` itself runs on its own thread: waiting for the pool could deadlock.
     """
     threads = min(thread_count(n_jobs), n_rows // each)
-    if threads <= 1:
+    if threads <= 1 or getattr(_worker, "is_in_pool", False):
         kernel(0, n_rows, *arguments)
         return
     edges = [n_rows * i // threads for i in range(threads + 1)]
-    with ThreadPoolExecutor(threads) as pool:
-        futures = [pool.submit(kernel, start, stop, *arguments) for start, stop in pairwise(edges)]
-        for future in futures:
-            future.result()
+    slices = pairwise(edges[1:])
+    futures = [_pool.submit(kernel, start, stop, *arguments) for start, stop in slices]
+    try:
+        kernel(0, edges[1], *arguments)
+    finally:
+        wait(futures)
+    for future in futures:
+        future.result()
+
+
+_worker = local()
+
+
+def _mark_worker() -> None:
+    _worker.is_in_pool = True
+
+
+def _make_pool() -> None:
+    """Make the pool of this process; its threads start with the first calls that need them."""
+    global _pool
+    _pool = ThreadPoolExecutor(os.cpu_count(), "outsample", _mark_worker)
+
+
+_pool: ThreadPoolExecutor
+_make_pool()
+if hasattr(os, "register_at_fork"):  # Windows does not fork
+    os.register_at_fork(after_in_child=_make_pool)  # threads do not survive a fork
 
 
 @cache

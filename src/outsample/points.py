@@ -13,6 +13,8 @@ Points: TypeAlias = Any
 CACHED_ENTRIES = 2**14
 # NumPy sums rows of fewer entries sequentially; a sum over columns is faster and bit-identical.
 SEQUENTIAL_SUM_COLUMNS = 8
+# Points are scaled for a search if their `unit_scale` is beyond this, or below one over it.
+MAX_UNIT_SCALE = 2.0**64
 
 
 def kernel_rows(X: Points) -> np.ndarray | tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -25,6 +27,8 @@ def kernel_rows(X: Points) -> np.ndarray | tuple[np.ndarray, np.ndarray, np.ndar
 def float64_rows(X: Points, copy: bool = False) -> Points:
     """Return the points as float64 rows in C order, or as CSR with sorted columns."""
     if sparse.issparse(X):
+        if X.dtype == np.float64 and X.has_canonical_format and not copy:
+            return X
         X = X.astype(np.float64, copy=True)
         X.sum_duplicates()
         return X
@@ -35,6 +39,24 @@ def largest_entry(X: Points) -> float:
     """Return the largest absolute value; 0 without entries."""
     values = X.data if sparse.issparse(X) else X
     return max(abs(float(values.max())), abs(float(values.min()))) if values.size else 0.0
+
+
+def unit_scale(X: Points) -> float:
+    """Return the power of two that scales the largest entry to 1/2 ... 1; 1 if all are 0.
+
+    A power of two does not round. In such units squares neither overflow nor vanish.
+
+    >>> unit_scale(np.array([[3.0], [-5.0]]))
+    0.125
+    """
+    largest = largest_entry(X)
+    return float(2.0 ** -np.clip(np.frexp(largest)[1], -1000, 1000)) if largest > 0 else 1.0
+
+
+def search_scale(X: Points) -> float:
+    """Return the `unit_scale` of points with extreme entries; 1 for others, to save a copy."""
+    scale = unit_scale(X)
+    return 1.0 if 1 / MAX_UNIT_SCALE <= scale <= MAX_UNIT_SCALE else scale
 
 
 def largest_in_rows(X: Points) -> np.ndarray:

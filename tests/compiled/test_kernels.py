@@ -15,8 +15,8 @@ from outsample import PCAExtension
 from outsample._compiled import correlated, distinct, frames, linear_algebra, search
 from outsample._compiled import tree as trees
 from outsample._compiled import tree_building as building
-from outsample.neighbors.backends import Tree
 from outsample.neighbors.index import NeighborIndex
+from outsample.neighbors.kd_tree import KdTree
 
 pytestmark = pytest.mark.kernels
 
@@ -119,7 +119,7 @@ def test_nearest_candidates(seed, k, c):
 def test_a_share_of_a_tree_finds_true_distances_in_any_order(seed, share):
     rng = np.random.default_rng(seed)
     X, Q = rng.normal(size=(300, 2)), rng.normal(size=(70, 2))
-    tree, k = Tree(X), 4
+    tree, k = KdTree(X), 4
     answers = []
     for order in (np.arange(70), rng.permutation(70)):
         found, apart = np.empty((70, k), dtype=np.int64), np.empty((70, k))
@@ -172,7 +172,7 @@ def test_values_are_parted_at_a_rank(seed, n, kinds):
 def test_rows_in_reach(seed, n):
     rng = np.random.default_rng(seed)
     X, Q, reach = rng.normal(size=(n, 2)), rng.normal(size=(5, 2)), rng.random(5)
-    tree, counts = Tree(X), np.empty(5, dtype=np.int64)
+    tree, counts = KdTree(X), np.empty(5, dtype=np.int64)
     walked = tree.starts, tree.fans, len(tree.leaves), Q, reach, counts
     trees.rows_in_reach(0, 5, *walked)
     for x, radius, count in zip(Q, reach, counts, strict=True):
@@ -186,18 +186,18 @@ def test_rows_in_reach(seed, n):
 def test_a_tree_does_not_depend_on_threads(n):
     """Leaves of about equal size hold every row once, and all parts are the same."""
     X = np.random.default_rng(n).normal(size=(n, 5))
-    one, sizes = Tree(X), np.diff(Tree(X).starts)
+    one, sizes = KdTree(X), np.diff(KdTree(X).starts)
     assert sizes.max() - sizes.min() <= 1
     np.testing.assert_array_equal(np.sort(one.rows), np.arange(n))
     np.testing.assert_array_equal(one.box, [X.min(axis=0), X.max(axis=0)])
     for n_jobs in (2, 3, 8):
-        for part, other in zip(one.arrays, Tree(X, n_jobs).arrays, strict=True):
+        for part, other in zip(one.arrays, KdTree(X, n_jobs).arrays, strict=True):
             np.testing.assert_array_equal(part, other)
 
 
 def test_home_leaves():
     X = np.random.default_rng(0).normal(size=(300, 2))
-    tree, homes = Tree(X), np.empty(300, dtype=np.int64)
+    tree, homes = KdTree(X), np.empty(300, dtype=np.int64)
     trees.home_leaves(0, 300, tree.fans, len(tree.leaves), 1.0, X, homes)
     leaf = np.searchsorted(tree.starts, np.arange(300), side="right") - 1
     np.testing.assert_array_equal(homes[tree.rows], leaf)

@@ -71,7 +71,7 @@ def test_products_use_as_many_threads_as_jobs(n_jobs, threads, monkeypatch):
     X = np.random.default_rng(0).normal(size=(200, 40))
     index = NeighborIndex(X, "brute", n_jobs=n_jobs)
     index.build()
-    search, counts = index._backend.search, []
+    search, counts = index._backend.products.search, []
 
     class Watched:
         def kneighbors(self, *args, **options):
@@ -79,7 +79,7 @@ def test_products_use_as_many_threads_as_jobs(n_jobs, threads, monkeypatch):
             counts.extend(one["num_threads"] for one in infos if one["user_api"] == "openmp")
             return search.kneighbors(*args, **options)
 
-    monkeypatch.setattr(index._backend, "search", Watched())
+    monkeypatch.setattr(index._backend.products, "search", Watched())
     before = [one["num_threads"] for one in threadpool_info() if one["user_api"] == "openmp"]
     index.nearest(X[:20], 3)
     after = [one["num_threads"] for one in threadpool_info() if one["user_api"] == "openmp"]

@@ -119,7 +119,7 @@ def test_bad_embeddings(curve):
         def fit_transform(self, X, y=None):
             return np.full((len(X), 2), np.nan)
 
-    with pytest.raises(ValueError, match=r"Broken.fit_transform gave an array of shape \(400, 2\)"):
+    with pytest.raises(ValueError, match=r"Broken.fit_transform returned an array of shape \(400, 2\)"):
         Extended(Broken()).fit(curve)
 
 

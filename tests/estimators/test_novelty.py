@@ -24,7 +24,7 @@ from outsample import (
     PCAExtension,
     StreamingExtension,
 )
-from outsample.neighbors.duplicates import distinct_points
+from outsample.neighbors.duplicates import find_duplicates
 from outsample.neighbors.index import NeighborIndex
 from outsample.trust.abnormality import training_scores
 
@@ -384,7 +384,7 @@ def test_an_extension_without_place_says_so():
 def test_scores_of_training_points_need_little_memory():
     """Ten neighbours of each are kept, of forty that are looked at."""
     X = np.random.default_rng(0).normal(size=(40_000, 2))
-    index, distinct = NeighborIndex(X), distinct_points(X)
+    index, distinct = NeighborIndex(X), find_duplicates(X)
     training_scores(index, distinct)
     tracemalloc.start()
     try:

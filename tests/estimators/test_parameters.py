@@ -182,7 +182,7 @@ def test_a_detector_ignores_class_labels(y):
         wanted = clone(detector).fit(X).abnormality(Q)
         np.testing.assert_array_equal(detector.fit(X, y).abnormality(Q), wanted)
         assert detector.extension_ is None
-        with pytest.raises(ValueError, match=r"give fit the images as well, shape \(n, d\)"):
+        with pytest.raises(ValueError, match=r"pass the images, shape \(n, d\), to fit"):
             detector.place(Q)
     detector = NoveltyDetector(Extended(PCA(2))).fit(X, y)
     assert detector.place(Q).coordinates.shape == (7, 2)

@@ -45,6 +45,7 @@ from outsample.files import model_file
 from outsample.files.estimator_schema import ESTIMATORS
 from outsample.files.model_file import describe, read_columns
 from outsample.files.schema import CLASSES, SCHEMAS
+from outsample.neighbors import brute_force
 from outsample.neighbors.index import NeighborIndex
 from outsample.placers.local import LocalPlacer
 
@@ -358,9 +359,9 @@ def test_the_search_is_built_once_by_many_threads(data, path, monkeypatch):
     loaded = again(PCAExtension(index="brute", **FIXED).fit(*data), path)
     index, built = loaded.index_, []
     assert index._built is None
-    make = type(PCAExtension(index="brute", **FIXED).fit(*data).index_._backend)
+    make = brute_force.Products
     slow = lambda *args: (time.sleep(0.05), built.append(1), make(*args))[-1]  # noqa: E731
-    monkeypatch.setitem(outsample.neighbors.index.INDEXES, "brute", slow)
+    monkeypatch.setattr(brute_force, "Products", slow)
     with ThreadPoolExecutor(8) as pool:
         parts = list(pool.map(loaded.transform, [data[0]] * 8))
     assert len(built) == 1

@@ -211,7 +211,7 @@ def seen(name, X):
 
 def sparse_stays():
     """Fit sparse points of few columns as those of many are fitted: as they are."""
-    return patch("outsample._validation.SPARSE_COLUMNS", 0)
+    return patch("outsample._validation.MIN_SPARSE_COLUMNS", 0)
 
 
 def handed(name, X):

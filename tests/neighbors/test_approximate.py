@@ -13,7 +13,7 @@ from outsample import NoveltyDetector, PCAExtension, load, save
 from outsample.files.part_schema import is_a
 from outsample.files.scope import SchemaError, Scope
 from outsample.neighbors import approximate
-from outsample.neighbors.index import INDEXES, NeighborIndex
+from outsample.neighbors.index import EXACT_BACKENDS, NeighborIndex
 
 COLUMNS = {"tree": (14, 3), "codes": (30, 30), "lists": (30, 30), "many columns": (150, 30)}
 DISTANCE = {"n_neighbors": 10, "weighting": "distance", "order": 0, "loss": "squared"}
@@ -34,7 +34,7 @@ def searched(request):
     X, Q = made_up(*COLUMNS[request.param])
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "lists":
-            patch.setattr(approximate, "ONE_LIST", 2000)
+            patch.setattr(approximate, "MAX_SINGLE_LIST_ROWS", 2000)
         index = NeighborIndex(X, "approximate")
         assert index.kind == ("kd_tree" if request.param == "tree" else "codes")
         assert index.width > 0
@@ -124,7 +124,7 @@ def test_more_neighbours_than_are_proposed():
 def test_few_points_are_searched_exactly():
     X, _ = made_up(14, 3)
     index = NeighborIndex(X[:1000], "approximate")
-    assert index.kind in INDEXES and (index.width, index.recall) == (0, 1.0)
+    assert index.kind in EXACT_BACKENDS and (index.width, index.recall) == (0, 1.0)
 
 
 def test_where_no_part_of_a_tree_is_enough_it_is_searched_whole(monkeypatch):
@@ -136,7 +136,7 @@ def test_where_no_part_of_a_tree_is_enough_it_is_searched_whole(monkeypatch):
 def test_a_poor_index_is_told(monkeypatch):
     pytest.importorskip("faiss")
     monkeypatch.setitem(approximate.WIDTHS, "codes", (1,))
-    monkeypatch.setattr(approximate, "POOR", 1.0)
+    monkeypatch.setattr(approximate, "POOR_RECALL", 1.0)
     with pytest.warns(UserWarning, match="index='auto' finds all"):
         NeighborIndex(made_up(30, 30)[0], "approximate")
 
@@ -185,7 +185,7 @@ def test_a_detector_places_nearly_as_its_extension_does():
 
 @pytest.mark.parametrize("ball", ["radius", "tangent_radius"])
 def test_balls_are_refused(ball):
-    with pytest.raises(ValueError, match=r"cannot tell all the points of a ball.*index='auto'"):
+    with pytest.raises(ValueError, match=r"may miss points of a ball.*index='auto'"):
         PCAExtension(index="approximate", **{ball: 1.0}).fit(np.eye(3), np.eye(3))
 
 
@@ -212,10 +212,11 @@ def test_a_file_cannot_hold_a_width_that_does_not_fit(kind, width):
 def test_wide_columns_share_a_code_with_narrow_ones():
     """Each column once, columns of zeros behind them, and groups about equally wide."""
     variances = np.arange(131.0)[::-1] ** 2
-    columns = approximate._dealt(variances)
+    columns = approximate._group_columns(variances)
     assert sorted(columns) == list(range(len(columns)))
-    assert len(columns) % approximate._group(131) == 0
-    widths = np.r_[variances, 0, 0][columns].reshape(-1, approximate._group(131)).sum(axis=1)
+    size = approximate._columns_per_group(131)
+    assert len(columns) % size == 0
+    widths = np.r_[variances, 0, 0][columns].reshape(-1, size).sum(axis=1)
     assert widths.max() < 1.5 * widths.mean()
 
 

@@ -1,4 +1,4 @@
-"""Copies count as one point, ties are not cut: the order of the rows says nothing."""
+"""LeftOutDuplicates count as one point, ties are not cut: the order of the rows says nothing."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from scipy import sparse
 
 from outsample import Correlated, Diffusion, NoveltyDetector, PCAExtension
 from outsample._compiled import distinct as kernels
-from outsample.neighbors.duplicates import distinct_points, left_out_copies
+from outsample.neighbors.duplicates import find_duplicates, leave_out_duplicates
 from outsample.neighbors.index import NeighborIndex
-from outsample.neighbors.ties import MOST_MORE, MOST_TIMES, tied_sizes, with_ties
+from outsample.neighbors.ties import MAX_EXTRA_TIES, MAX_TIE_FACTOR, tied_sizes, with_ties
 
 PAPER = {"order": 0, "loss": "squared"}
 SETTINGS = {
@@ -104,7 +104,7 @@ def test_a_copy_is_left_out_of_its_copies():
     X = rng.normal(size=(30, 2))
     X[10:15] = X[10]
     Y = rng.normal(size=(30, 2))
-    copies = left_out_copies(distinct_points(X), Y)
+    copies = leave_out_duplicates(find_duplicates(X), Y)
     assert copies.share == 5 / 30 and len(copies.points) == 5
     expected = [Y[np.setdiff1d(np.arange(10, 15), row)].mean(axis=0) for row in range(10, 15)]
     found = copies.images[np.lexsort(copies.images.T)]
@@ -126,12 +126,12 @@ def test_distinct_points(kind):
     rng = np.random.default_rng(5)
     X = rng.integers(0, 3, (200, 3)).astype(float)
     X[0] *= -0.0
-    found = distinct_points(kind(X))
+    found = find_duplicates(kind(X))
     assert len(found.rows) == len(np.unique(X + 0.0, axis=0))
     np.testing.assert_array_equal(X[found.rows][found.groups], X)
     np.testing.assert_array_equal(found.counts, np.bincount(found.groups))
     order = rng.permutation(200)
-    again = distinct_points(kind(X[order]))
+    again = find_duplicates(kind(X[order]))
     np.testing.assert_array_equal(X[order][again.rows], X[found.rows])
     images = rng.normal(size=(200, 2))
     means = [images[found.groups == g].mean(axis=0) for g in range(len(found.rows))]
@@ -187,9 +187,9 @@ def test_one_number_for_two_points_does_no_harm(monkeypatch):
         "outsample.neighbors.duplicates.row_hashes", lambda start, stop, rows, out: out.fill(7)
     )
     X = np.array([[0.0], [1.0], [0.0], [2.0]])
-    found = distinct_points(X)
+    found = find_duplicates(X)
     assert sorted(X[found.rows, 0]) == [0, 1, 2] and sorted(found.counts) == [1, 1, 2]
-    found = distinct_points(sparse.csr_matrix(X))
+    found = find_duplicates(sparse.csr_matrix(X))
     assert sorted(X[found.rows, 0]) == [0, 1, 2]
 
 
@@ -225,7 +225,7 @@ def test_ties_without_end_are_cut():
     simplex = np.eye(300)
     index = NeighborIndex(simplex)
     near, _ = with_ties(index, simplex[:4] / 2, index.nearest(simplex[:4] / 2, 8), 7)
-    assert (np.diff(near.indptr) == MOST_TIMES * 7 + MOST_MORE).all()
+    assert (np.diff(near.indptr) == MAX_TIE_FACTOR * 7 + MAX_EXTRA_TIES).all()
     assert (tied_sizes(near, 7) == np.diff(near.indptr)).all()
     scores = NoveltyDetector().fit(np.eye(60)).scores_
     np.testing.assert_allclose(scores, 0.0, atol=1e-9)

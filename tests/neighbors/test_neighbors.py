@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from outsample._compiled import search
-from outsample.neighbors import backends
-from outsample.neighbors.index import INDEXES, NeighborIndex
+from outsample.neighbors import kd_tree
+from outsample.neighbors.brute_force import BruteForce, RowScan
+from outsample.neighbors.growing_index import GrowingBackend
+from outsample.neighbors.index import EXACT_BACKENDS, NeighborIndex
 
 
 def same(one, other):
@@ -28,7 +30,7 @@ def test_indexes_agree_far_from_the_origin(offset):
     same(tree.ball(queries, 0.8, 2), brute.ball(queries, 0.8, 2))
 
 
-@pytest.mark.parametrize("kind", INDEXES)
+@pytest.mark.parametrize("kind", EXACT_BACKENDS)
 @pytest.mark.kernels
 def test_single_equals_batch_among_duplicates(kind):
     X = np.random.default_rng(1).integers(0, 3, (200, 3)).astype(float)
@@ -40,7 +42,7 @@ def test_single_equals_batch_among_duplicates(kind):
         np.testing.assert_array_equal(single.distances, batch.distances[7 * i : 7 * i + 7])
 
 
-@pytest.mark.parametrize("kind", INDEXES)
+@pytest.mark.parametrize("kind", EXACT_BACKENDS)
 @pytest.mark.kernels
 @pytest.mark.parametrize("scale", [1e-200, 1e-160, 1e160, 1e290])
 def test_any_scale(kind, scale):
@@ -68,7 +70,7 @@ HARD = {
 @pytest.mark.kernels
 def test_a_tree_finds_what_a_full_scan_finds(name, monkeypatch):
     """Bit for bit, through many small leaves, for queries among the points and far from all."""
-    monkeypatch.setattr(backends, "LEAF_ROWS", 5)
+    monkeypatch.setattr(kd_tree, "LEAF_ROWS", 5)
     rng = np.random.default_rng(8)
     X = np.ascontiguousarray(HARD[name](rng))
     size = np.abs(X).max()
@@ -88,7 +90,7 @@ def test_a_tree_finds_what_a_full_scan_finds(name, monkeypatch):
             np.testing.assert_array_equal(index.ball_sizes(queries, radius), inside)
 
 
-@pytest.mark.parametrize("kind", INDEXES)
+@pytest.mark.parametrize("kind", EXACT_BACKENDS)
 @pytest.mark.kernels
 def test_balls(kind):
     rng = np.random.default_rng(3)
@@ -117,7 +119,7 @@ def test_large_batches_go_in_chunks(monkeypatch):
     rng = np.random.default_rng(5)
     X, queries = rng.normal(size=(400, 3)), rng.normal(size=(700, 3))
     whole = NeighborIndex(X).nearest(queries, 6)
-    monkeypatch.setattr("outsample.neighbors.index.CHUNK_ENTRIES", 1)
+    monkeypatch.setattr("outsample.neighbors.index.CHUNK_NEIGHBORS", 1)
     same(whole, NeighborIndex(X).nearest(queries, 6))
 
 
@@ -126,7 +128,7 @@ def test_no_queries():
     assert len(near.indices) == 0 and len(near.indptr) == 1
 
 
-@pytest.mark.parametrize("kind", INDEXES)
+@pytest.mark.parametrize("kind", EXACT_BACKENDS)
 def test_rows_searched_are_counted_but_not_kept(kind):
     X = np.random.default_rng(6).normal(size=(50, 3))
     index = NeighborIndex(X, kind)
@@ -137,3 +139,15 @@ def test_rows_searched_are_counted_but_not_kept(kind):
     index.ball(X[:7], 0.5, at_least=2)
     assert index.rows_searched == 57
     assert pickle.dumps(index) == before and pickle.loads(before).rows_searched == 0
+
+
+def test_every_backend_implements_the_protocol():
+    """Each returns indices and distances of one shape, and the sizes of balls."""
+    X = np.random.default_rng(6).normal(size=(300, 2))
+    base = NeighborIndex(X[:200], "kd_tree")
+    expected = RowScan(X).nearest(X[:20], 5)
+    sizes = RowScan(X).ball_sizes(X[:20], 0.5)
+    for backend in (kd_tree.KdTree(X), BruteForce(X), GrowingBackend(base, X, None)):
+        for part, exact in zip(backend.nearest(X[:20], 5), expected, strict=True):
+            np.testing.assert_array_equal(part, exact)
+        np.testing.assert_array_equal(backend.ball_sizes(X[:20], 0.5), sizes)

@@ -134,7 +134,7 @@ def test_more_neighbors_where_a_coordinate_is_a_spike():
 def test_separate_parts_are_joined():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(300, 2)) + np.repeat([[0, 0], [1000, 0], [3000, 1000]], 100, axis=0)
-    with pytest.warns(UserWarning, match="3 separate parts, joined by bridges"):
+    with pytest.warns(UserWarning, match="3 separate parts, connected by bridges"):
         maps = DiffusionMaps().fit(X)
     assert maps.n_parts_ == 3
     spread = [Y.std(axis=0).max() for Y in np.split(maps.embedding_, 3)]

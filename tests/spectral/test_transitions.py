@@ -136,10 +136,10 @@ def test_a_larger_ridge_where_the_kernel_is_singular():
         ({"weighting": Diffusion(0.0)}, "weighting.length"),
         ({"weighting": Diffusion(1.0, -1.0)}, "weighting.ridge"),
         ({"weighting": GaussianDistance(-1.0)}, "weighting.length"),
-        ({"weighting": "diffusion", "n_neighbors": 5}, "takes all training points"),
-        ({"weighting": "diffusion", "order": 1}, "takes all training points"),
-        ({"weighting": "diffusion", "loss": "absolute"}, "takes all training points"),
-        ({"weighting": Diffusion(), "radius": 1.0}, "takes all training points"),
+        ({"weighting": "diffusion", "n_neighbors": 5}, "uses all training points"),
+        ({"weighting": "diffusion", "order": 1}, "uses all training points"),
+        ({"weighting": "diffusion", "loss": "absolute"}, "uses all training points"),
+        ({"weighting": Diffusion(), "radius": 1.0}, "uses all training points"),
     ],
 )
 def test_parameters_are_checked(changes, message):

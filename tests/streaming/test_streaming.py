@@ -29,15 +29,15 @@ from outsample import (
     PCAExtension,
     StreamingExtension,
 )
-from outsample.neighbors import growing_index
-from outsample.neighbors.growing_index import LearnedIndex, learned_index
+from outsample.neighbors import growing_index as growing
+from outsample.neighbors.growing_index import GrowingBackend, growing_index
 from outsample.neighbors.index import NeighborIndex
 from outsample.placers.local import LocalPlacer
 from outsample.placers.map_model import MapModel
 from outsample.points import in_metric
 from outsample.records import Frames
 from outsample.streaming import writer
-from outsample.streaming.memory import LEAVING
+from outsample.streaming.memory import REMOVED_FRACTION
 from outsample.trust import calibration_window
 
 PAPER = {"order": 0, "loss": "squared"}
@@ -99,14 +99,15 @@ def batch_model(stream):
 
 def _frame_columns(stream):
     now = stream._now().model
-    columns, neighbors = now.columns()[2:-2], now.model.search.index.X.shape[0] - now.n_originals
+    columns = [part for frames in now.original_columns().frames for part in frames]
+    neighbors = now.model.search.index.X.shape[0] - now.n_originals
     learned = [part[:neighbors] for frames in stream.memory_.frames for part in frames]
     return [np.concatenate(pair) for pair in zip(columns, learned, strict=True)]
 
 
 @pytest.mark.parametrize(("way", "delay"), [*((way, 0) for way in WAYS), ("blend", 20)])
 def test_a_stream_is_the_batch_model_of_its_points_to_the_bit(way, delay, monkeypatch):
-    monkeypatch.setattr(growing_index, "SCANNED", 30)  # a tree, and some rows beside it
+    monkeypatch.setattr(growing, "MAX_SCANNED_ROWS", 30)  # a tree, and some rows beside it
     detector, rng = fitted(way)
     before = pickle.dumps(detector)
     stream = StreamingExtension(detector, window=200, delay=delay)
@@ -119,8 +120,8 @@ def test_a_stream_is_the_batch_model_of_its_points_to_the_bit(way, delay, monkey
     for size in (1, 30, 7, 1):
         stream.learn(sheet(rng, size)[0])
     now = stream._now()
-    assert isinstance(now.model.model.search.index, LearnedIndex)
-    assert now.model.model.search.index.tree is not None
+    backend = now.model.model.search.index._backend
+    assert isinstance(backend, GrowingBackend) and backend.learned is not None
     model, novelty = batch_model(stream)
     asked = in_metric(Q, stream._core.metric)
     expected = novelty.place(asked, model, now.calibration, np.dtype(float))
@@ -209,7 +210,7 @@ def learned_row_by_row(way):
 def test_any_cut_of_the_same_arrivals_gives_the_same_state(way, data, tmp_path_factory):
     """Calls of any length, saved and loaded between two of them: the state of row by row."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writer, "STEPS", 8)  # steps of five arrivals
+        patch.setattr(writer, "STEPS_PER_WINDOW", 8)  # steps of five arrivals
         expected, arrivals, placed, accepted = learned_row_by_row(way)
         n = arrivals.shape[0]
         edges = sorted(data.draw(st.sets(st.integers(1, n - 1), max_size=12)))
@@ -246,7 +247,7 @@ def test_one_call_and_row_by_row_give_the_same_state(has_scores):
 
 
 def test_a_step_is_judged_by_what_was_known_before_it(monkeypatch):
-    monkeypatch.setattr(writer, "STEPS", 2)
+    monkeypatch.setattr(writer, "STEPS_PER_WINDOW", 2)
     detector, rng = fitted("local tangent")
     arrivals = sheet(rng, 50)[0]
     stream = StreamingExtension(detector, window=50)
@@ -334,11 +335,11 @@ def test_the_oldest_leave_and_the_original_map_stays():
         np.testing.assert_array_equal(kept[: len(X)], X)
         images = stream._now().model.model.quality.Y[len(X) :]
         np.testing.assert_array_equal(images, stream.memory_.images)
-    assert len(kept) > len(X) + window - window // LEAVING - 7
+    assert len(kept) > len(X) + window - window // REMOVED_FRACTION - 7
     assert (stream.memory_.points != first).any(axis=1).all()
     assert (stream.memory_.seen_at[1:] > stream.memory_.seen_at[:-1]).all()
     stream.learn(sheet(rng, 500)[0])  # more than the window at once
-    assert window - window // LEAVING <= len(stream.memory_.points) <= window
+    assert window - window // REMOVED_FRACTION <= len(stream.memory_.points) <= window
     assert len(stream.memory_.scores) == window
     np.testing.assert_array_equal(np.sort(stream.memory_.scores), stream._now().calibration)
 
@@ -427,7 +428,10 @@ def test_parts_of_an_index_find_what_one_index_finds():
     for kind in ("kd_tree", "brute"):
         base = NeighborIndex(rows[:36], kind)
         tree = NeighborIndex(rows[36:50], kind)
-        for index in (learned_index(base, rows), learned_index(base, rows, tree)):
+        backend = GrowingBackend(base, rows, tree)
+        grown = NeighborIndex(rows, kind, backend=backend)
+        for index in (growing_index(base, rows), growing_index(base, rows, grown), grown):
+            assert grown._backend is backend
             same(index.nearest(Q, 11), whole.nearest(Q, 11))
             same(index.nearest(Q, len(rows)), whole.nearest(Q, len(rows)))
             same(index.ball(Q, 1.5, 3), whole.ball(Q, 1.5, 3))
@@ -540,16 +544,16 @@ def test_copies_are_found_among_rows_that_begin_alike(kind):
     before = [np.concatenate([rows, Q[:at]]) for at in range(40)]
     expected = [(row != others).any(axis=1).all() for row, others in zip(Q, before, strict=True)]
     assert 0 < np.sum(expected) < 40
-    np.testing.assert_array_equal(growing_index.are_new(kind(Q), kind(rows)), expected)
-    assert growing_index.are_new(kind(Q[:1]), kind(rows[:0])).all()
+    np.testing.assert_array_equal(growing.are_new(kind(Q), kind(rows)), expected)
+    assert growing.are_new(kind(Q[:1]), kind(rows[:0])).all()
 
 
 def test_zeros_that_a_sparse_row_holds_make_no_difference():
     plain = sparse.csr_matrix([[0.0, 2.0, 0.0]])
     held = sparse.csr_matrix(([0.0, 2.0], np.array([0, 1], np.int64), [0, 2]), shape=(1, 3))
-    assert not growing_index.are_new(held, plain).any()
+    assert not growing.are_new(held, plain).any()
     both = sparse.vstack([held, plain], format="csr")
-    np.testing.assert_array_equal(growing_index.are_new(both, plain[:0]), [True, False])
+    np.testing.assert_array_equal(growing.are_new(both, plain[:0]), [True, False])
 
 
 def test_what_lasts_for_less_than_the_delay_stays_strange():

@@ -19,7 +19,7 @@ from outsample.chunks import map_chunks
 from outsample.engines.batch_placer import cached_model
 from outsample.estimators.pca_extension import PCAExtension
 from outsample.neighbors.index import NeighborIndex
-from outsample.neighbors.ties import MOST_MORE, MOST_TIMES
+from outsample.neighbors.ties import MAX_EXTRA_TIES, MAX_TIE_FACTOR
 from outsample.placers.map_model import MapModel
 from outsample.points import Points, in_metric
 from outsample.records import Frames, Placement, Reals
@@ -153,7 +153,7 @@ def _candidates(path: str, checksum: str, shard: Shard, Q: Points) -> np.ndarray
     model = _extension(path, checksum).model_
     search, k = model.search, model.fitted.placer.n_neighbors
     n_neighbors = max(k or 0, SIZES[-1]) + 2
-    n_with_ties = MOST_TIMES * n_neighbors + MOST_MORE + 2  # the widest search for ties
+    n_with_ties = MAX_TIE_FACTOR * n_neighbors + MAX_EXTRA_TIES + 2  # the widest search for ties
     n_candidates = min(max(n_with_ties, search.least_framed), shard.neighbor_index.X.shape[0])
     radius = max(search.radius or 0.0, search.tangent_radius or 0.0)
     if radius:
@@ -169,8 +169,10 @@ def _solved(
     """Place queries with a model of the candidate rows of all shards."""
     model = narrowed(_extension(path, checksum).model_, np.concatenate(candidates))
     if name == "transform":
-        return [model.transform(Q).astype(dtype, copy=False)]
-    return list(model.place(Q, dtype))
+        return model.search.map_chunks(
+            lambda rows: [model.transform(rows).astype(dtype, copy=False)], Q
+        )
+    return model.search.map_chunks(lambda rows: model.place(rows, dtype), Q)
 
 
 def narrowed(model: MapModel, rows: np.ndarray) -> MapModel:

@@ -1,1 +1,1 @@
-"""The scikit-learn estimators, one a file."""
+"""The scikit-learn estimators, one per file, and what they share."""

@@ -1,4 +1,4 @@
-"""Any embedding with ``fit_transform`` gets a ``transform`` and a ``place``."""
+"""Adds ``transform`` and ``place`` to any embedding with ``fit_transform``."""
 
 from __future__ import annotations
 
@@ -8,21 +8,12 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    MetaEstimatorMixin,
-    RegressorMixin,
-    TransformerMixin,
-    clone,
-)
-from sklearn.utils import Tags
+from sklearn.base import MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from outsample._dask import lazy_on_dask
-from outsample._validation import TrainingRecord, check_given, check_images, check_rows, is_map
-from outsample.estimators.fitting import fit_in_one_step
-from outsample.estimators.map_extension import MapExtension
+from outsample._validation import TrainingRecord, check_embedded, check_images, check_rows, is_map
+from outsample.estimators.map_extension import MapExtension, MapTransformer, fit_in_one_step
 from outsample.estimators.pca_extension import PCAExtension
 from outsample.points import relative_error
 from outsample.records import Placement, Reals
@@ -31,14 +22,14 @@ if TYPE_CHECKING:
     Method = TypeVar("Method", bound=Callable[..., Any])
 
     def available_if(check: Callable[[Any], bool]) -> Callable[[Method], Method]:
-        """Tell type checkers that the method stays what it is."""
+        """Return a decorator that keeps the type of the method."""
 else:
     from sklearn.utils.metaestimators import available_if
 
 
 @dataclass(frozen=True)
 class NotKept:
-    """Stands for what a model file does not keep: an embedding, which is code, or a generator."""
+    """Placeholder for what a model file does not contain: an embedding (code) or a generator."""
 
     words: str
 
@@ -47,32 +38,30 @@ class NotKept:
 
 
 def _can_place(extended: Extended) -> bool:
-    """Tell whether the extension, fitted or to be fitted, has ``place``; None is `PCAExtension`."""
+    """Return True if the extension has ``place``, or raise AttributeError for `available_if`."""
     extension = getattr(extended, "extension_", extended.extension)
     if extension is not None and not hasattr(extension, "place"):
         raise AttributeError(
-            f"{type(extension).__name__} has no place; use transform, or an extension "
-            "that has it, such as PCAExtension."
+            f"{type(extension).__name__} has no place; use transform, or an extension with place, "
+            "such as PCAExtension."
         )
     return True
 
 
-class Extended(
-    MetaEstimatorMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
-    """An embedding that can also place points it has not seen.
+class Extended(MetaEstimatorMixin, MapTransformer):
+    """Embedding that can also place new points.
 
-    ``fit`` runs the embedding once; afterwards its map is frozen and new points are placed into
-    it by the extension.
+    ``fit`` runs the embedding once. Its map is then frozen, and an extension places new points
+    into it.
 
     Parameters
     ----------
     embedding : estimator
-        Anything with ``fit_transform(X)`` that returns an array (n, d): t-SNE, MDS, Isomap, LLE,
-        spectral embedding, UMAP, ... It need not be a class of scikit-learn's.
+        Any object whose ``fit_transform(X)`` returns an array (n, d): t-SNE, MDS, Isomap, LLE,
+        spectral embedding, UMAP, ... It need not be a scikit-learn estimator.
     extension : estimator, default=None
-        Anything with ``fit(X, Y)``, and ``transform(X)`` or ``predict(X)``: a regressor predicts.
-        None is ``PCAExtension()``.
+        Any object with ``fit(X, Y)``, and ``transform(X)`` or ``predict(X)``; for a regressor,
+        ``predict`` is used. None is ``PCAExtension()``.
 
     Attributes
     ----------
@@ -85,13 +74,12 @@ class Extended(
 
     Notes
     -----
-    A model file (`save`) keeps the map and the extension, but not the embedding, which may be any
-    code: after `load`, ``transform`` and ``place`` work as before, and ``fit`` asks for another
-    embedding.
+    A model file (`save`) contains the map and the extension, but not the embedding, which may be
+    any code. After `load`, ``transform`` and ``place`` work, and ``fit`` needs another embedding.
 
     See Also
     --------
-    PCAExtension : Extend a map that exists already, from points and images.
+    PCAExtension : Extend an existing map, from points and images.
 
     Examples
     --------
@@ -104,28 +92,19 @@ class Extended(
     (10, 2)
     """
 
-    training_: TrainingRecord
-
     def __init__(self, embedding: Any, extension: Any = None) -> None:
         self.embedding = embedding
         self.extension = extension
 
-    def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn that sparse points are welcome and their type is kept."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True  # of few columns; of many, if the parts take it
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
     def fit(self, X: Any, y: Any = None) -> Extended:
-        """Embed the points and learn to extend the map.
+        """Embed the points, and fit the extension to their map.
 
         Parameters
         ----------
         X : array-like of shape (n, D)
             Points.
         y : array-like, default=None
-            Passed to embeddings that take a y, the supervised ones.
+            Passed to supervised embeddings, which have a parameter y.
 
         Returns
         -------
@@ -135,14 +114,14 @@ class Extended(
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Reals:
-        """Embed the points and learn to extend the map; return the embedding's own coordinates.
+        """Embed the points and fit the extension; return the coordinates of the embedding.
 
         Parameters
         ----------
         X : array-like of shape (n, D)
             Points.
         y : array-like, default=None
-            Passed to embeddings that take a y, the supervised ones.
+            Passed to supervised embeddings, which have a parameter y.
 
         Returns
         -------
@@ -152,7 +131,7 @@ class Extended(
 
     @lazy_on_dask
     def transform(self, X: Any) -> Reals:
-        """Coordinates of new points in the frozen map.
+        """Return the coordinates of new points on the frozen map.
 
         Parameters
         ----------
@@ -165,7 +144,7 @@ class Extended(
         """
         check_is_fitted(self)
         X, dtype = check_rows(self, X)
-        if not isinstance(self.extension_, MapExtension):  # which takes any real type
+        if not isinstance(self.extension_, MapExtension):  # which accepts any real type
             X = X.astype(dtype, copy=False)
         kind = self.training_.answer_type(dtype)
         return images_by(self.extension_, X).astype(kind, copy=False)
@@ -173,7 +152,7 @@ class Extended(
     @available_if(_can_place)
     @lazy_on_dask
     def place(self, X: Any) -> Placement:
-        """Coordinates of new points with what is known about their quality.
+        """Return the coordinates of new points on the map, and how far to trust them.
 
         Parameters
         ----------
@@ -188,22 +167,22 @@ class Extended(
         return self.extension_.place(check_rows(self, X)[0])
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return minus the mean error: the higher, the better; 0 is perfect.
+        """Return minus the mean error: higher is better, 0 is perfect.
 
-        The error is the distance of a placed point from its true image, over the root mean square
-        size of the map that was fitted.
+        The error is the distance of a placed point from its true image, divided by the root mean
+        square size of the fitted map.
 
         Parameters
         ----------
         X : array-like of shape (q, D)
             Points.
         y : array-like of shape (q, d), default=None
-            Their images in the frozen map, a column if it has one coordinate.
+            Their images on the frozen map; a column if it has one coordinate.
 
         Returns
         -------
         float
-            NaN for class labels, 1-D or strings: they do not tell how good a place is.
+            NaN for class labels (1-D or strings), which are not images.
         """
         placed = self.transform(X).astype(np.float64, copy=False)
         if not is_map(y):
@@ -218,7 +197,7 @@ class Extended(
         if isinstance(self.embedding, NotKept):
             raise TypeError(
                 f"embedding was not kept in the model file ({self.embedding.words}); to fit again, "
-                "give one by set_params(embedding=...)."
+                "pass one with set_params(embedding=...)."
             )
         if isinstance(self.embedding, type) or not hasattr(self.embedding, "fit_transform"):
             raise TypeError(
@@ -229,14 +208,14 @@ class Extended(
             raise TypeError(
                 f"extension is {extension!r}, but must have fit, and transform or predict."
             )
-        X = check_given(self, X, least_rows=2)
+        X = check_embedded(self, X, min_rows=2)
         self.embedding_ = clone(self.embedding, safe=False)
         embed = self.embedding_.fit_transform
         Y = np.asarray(embed(X, y) if y is not None and _takes_y(embed) else embed(X))
         if Y.ndim != 2 or len(Y) != X.shape[0] or not np.isfinite(Y).all():
             raise ValueError(
-                f"{type(self.embedding).__name__}.fit_transform gave an array of shape {Y.shape} "
-                f"for {X.shape[0]} points; a finite one of shape ({X.shape[0]}, d) is needed."
+                f"{type(self.embedding).__name__}.fit_transform returned an array of shape "
+                f"{Y.shape} for {X.shape[0]} points; it must be finite, of shape ({X.shape[0]}, d)."
             )
         self.extension_ = clone(extension, safe=False)
         self.extension_.fit(X, Y)
@@ -245,7 +224,7 @@ class Extended(
 
 
 def images_by(fitted: Any, X: Any) -> np.ndarray:
-    """Images (q, d) under a fitted extension or regressor."""
+    """Return the images (q, d) of points by a fitted extension or regressor."""
     # A regressor that has both ``transform`` and ``predict`` predicts.
     predicts = isinstance(fitted, RegressorMixin) or not hasattr(fitted, "transform")
     placed = np.asarray(fitted.predict(X) if predicts else fitted.transform(X))
@@ -253,10 +232,10 @@ def images_by(fitted: Any, X: Any) -> np.ndarray:
 
 
 def _takes_y(embed: Any) -> bool:
-    """Tell whether a second argument is the labels: one called y, or any number of them."""
+    """Return True if the second argument is called y, or if there is any number of arguments."""
     try:
         parameters = list(signature(embed).parameters.values())
     except (TypeError, ValueError):  # compiled, without a signature
         return True
-    spread = any(one.kind is Parameter.VAR_POSITIONAL for one in parameters)
-    return spread or any(one.name == "y" for one in parameters[1:2])
+    is_variadic = any(each.kind is Parameter.VAR_POSITIONAL for each in parameters)
+    return is_variadic or any(each.name == "y" for each in parameters[1:2])

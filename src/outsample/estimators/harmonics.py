@@ -25,28 +25,28 @@ class GeometricHarmonics(KernelExpansion):
     Parameters
     ----------
     bandwidth : float or "auto", default="auto"
-        Epsilon, a squared length. ``"auto"`` is a multiscale choice: doublings of the squared
-        typical distance to the 15th neighbour, from 1/16 to 128, and the one with the least
-        leave-one-out error of the map, in closed form on at most 2000 training points. A smooth
-        map asks for a wide kernel, a map with detail for a narrow one.
+        Epsilon, a squared length. ``"auto"`` tries doublings of the squared typical distance to
+        the 15th neighbour, from 1/16 to 128, and selects the one with the smallest leave-one-out
+        error of the map, in closed form on at most 2000 training points. A smooth map needs a wide
+        kernel, a map with fine detail a narrow one.
     condition : float, default=1e8
-        Largest ratio of eigenvalues: an error in the images is multiplied by no more.
+        Largest ratio of eigenvalues, by which an error in the images is multiplied at most.
     n_jobs : int, default=None
         Threads, as in scikit-learn.
 
     Attributes
     ----------
     bandwidth_ : float
-        Epsilon in use.
+        Fitted epsilon.
     selection_ : list of Choice
-        Bandwidths that were tried, with their leave-one-out errors over the size of the map; the
-        chosen one first. Empty if the bandwidth was given.
+        Candidate bandwidths with their leave-one-out errors divided by the size of the map; the
+        selected one is first. Empty if the bandwidth was a number.
     eigenvalues_ : ndarray of shape (n_components_,)
-        Of the harmonics in use.
+        Eigenvalues of the harmonics.
     n_components_ : int
-        Their number.
+        Number of harmonics.
     condition_ : float
-        Ratio of the largest and the smallest of the eigenvalues in use.
+        Ratio of the largest and the smallest of these eigenvalues.
     n_features_in_ : int
         D.
 
@@ -56,12 +56,12 @@ class GeometricHarmonics(KernelExpansion):
 
     Notes
     -----
-    Time grows as n^3, memory as three matrices of n x n numbers; a query costs O(n D). Far from
-    the data every harmonic tends to 0, and the answer to the mean of the images.
+    Time grows as n^3, memory as three n x n matrices; a query costs O(n D). Far from the data
+    every harmonic tends to 0, and the coordinates to the mean of the images.
 
     Mean hold-out error over the size of the map, digits, 80/20, 3 splits, defaults: 0.015 on a
-    diffusion map to 5 dimensions. On torn maps the method is far behind local ones: 0.116 on
-    t-SNE, where inverse-distance weights of 15 neighbours have 0.060.
+    diffusion map to 5 dimensions. On torn maps local methods are better: 0.116 on t-SNE, where
+    inverse-distance weights of 15 neighbours have 0.060.
 
     References
     ----------
@@ -91,7 +91,7 @@ class GeometricHarmonics(KernelExpansion):
         self.n_jobs = n_jobs
 
     def _left_out(self, G: np.ndarray, f: np.ndarray) -> np.ndarray | None:
-        """Leave-one-out residuals; the largest row sum stands for the largest eigenvalue."""
+        """Return leave-one-out residuals; the largest row sum replaces the largest eigenvalue."""
         return left_out_of_kernel(G, f, G.sum(axis=1).max() / float(self.condition))
 
     def _values(self, Q: Any) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Extension of a map by its expansion in a Gaussian kernel: what is common to such methods."""
+"""What extensions by expansion in a Gaussian kernel share: bandwidth, units, eigenvalues."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LARGEST_CONDITION = 1e14
 
 
 class KernelExpansion(MapExtension):
-    """Finds the bandwidth and the units; how to expand is left to the methods."""
+    """Extension that selects the bandwidth and the units; subclasses expand the map."""
 
     bandwidth: float | Literal["auto"]
     condition: float
@@ -30,15 +30,15 @@ class KernelExpansion(MapExtension):
         require_memory(
             X.shape[0], "The kernel matrix", "fit a sample of them, or use PCAExtension.", arrays=3
         )
-        # The plain mean, which meets a constant map to rounding only; `exact_mean` would change
-        # the last bits of every answer.
+        # The plain mean, which reproduces a constant map up to rounding; `exact_mean` would change
+        # the last bits of every result.
         self.unit_, self.map_unit_ = PointUnit.of(X), MapUnit.of(Y, Y.mean(axis=0))
         self.points_ = self.unit_.points(X)
         self.selection_ = []
         if self.bandwidth == "auto":
-            found = choices(self.points_, Y, self._left_out, self.n_jobs)
-            self.selection_ = [Choice(self.unit_.given(e), error) for e, error in found]
-            self.epsilon_, self.bandwidth_ = found[0].bandwidth, self.selection_[0].bandwidth
+            candidates = choices(self.points_, Y, self._left_out, self.n_jobs)
+            self.selection_ = [Choice(self.unit_.given(e), error) for e, error in candidates]
+            self.epsilon_, self.bandwidth_ = candidates[0].bandwidth, self.selection_[0].bandwidth
         else:
             self.bandwidth_ = float(self.bandwidth)
             self.epsilon_ = max(self.unit_.square(self.bandwidth_), np.finfo(float).tiny)
@@ -56,12 +56,12 @@ class KernelExpansion(MapExtension):
 
     @abstractmethod
     def _left_out(self, G: np.ndarray, f: np.ndarray) -> np.ndarray | None:
-        """Leave-one-out residuals (n, d) of f by the Gaussian matrix G; None if there are none."""
+        """Return the leave-one-out residuals (n, d) of f for the Gaussian matrix G, or None."""
 
     @abstractmethod
     def _expand(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Eigenvalues in use, falling, and the coefficients (n, d) of f in their components."""
+        """Return the eigenvalues used, descending, and the coefficients (n, d) of f."""
 
     @abstractmethod
     def _values(self, Q: Any) -> np.ndarray:
-        """Values (q, d) of the expansion at queries in the unit of the points."""
+        """Return the values (q, d) of the expansion at queries in the unit of the points."""

@@ -1,8 +1,10 @@
-"""What is common to every extension of a map: how it is fitted, used and described."""
+"""What the estimators share: an all-or-nothing fit, and the interface of extensions of a map."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -15,40 +17,62 @@ from outsample._validation import (
     TrainingRecord,
     check_fitted,
     check_images,
-    check_queries,
     check_rows,
     check_training,
 )
 from outsample.chunks import map_chunks
-from outsample.estimators.fitting import fit_in_one_step
 from outsample.points import Points, relative_error
 from outsample.records import Reals
 
 
-class MapExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Estimator with ``fit(X, Y)``, Y the images, and ``transform(X)``."""
+def fit_in_one_step(estimator: Any, *data: Any) -> Any:
+    """Run ``_fit`` on an unfitted copy, take over its state in one assignment, return its result.
 
-    n_jobs: int | None
+    Fitted attributes are those with a trailing underscore, as in scikit-learn. Those of an earlier
+    fit are removed. If ``_fit`` raises, the estimator stays as it was.
+    """
+    fresh = copy(estimator)
+    for name in [name for name in vars(fresh) if name.endswith("_")]:
+        delattr(fresh, name)
+    result = fresh._fit(*data)
+    estimator.__dict__ = vars(fresh)
+    return result
+
+
+class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Transformer of dense or sparse points that preserves float32."""
+
     training_: TrainingRecord
 
     def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn that the images are required and may have many columns."""
+        """Return scikit-learn's tags."""
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
+
+class MapExtension(MapTransformer):
+    """Estimator with ``fit(X, Y)``, where Y are the images of X, and ``transform(X)``."""
+
+    n_jobs: int | None
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return scikit-learn's tags: images are required and may have many columns."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags
+
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn the map from points and their images.
+        """Fit the extension to points and their images.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, D)
-            Points.
+            Training points.
         y : array-like of shape (n, d) or (n,)
-            Their images under the map; any map.
+            Their images under any map.
 
         Returns
         -------
@@ -59,7 +83,7 @@ class MapExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     @lazy_on_dask
     def transform(self, X: Any) -> Reals:
-        """Coordinates of new points, and nothing that is not needed for them.
+        """Return the coordinates of new points on the map.
 
         Parameters
         ----------
@@ -70,19 +94,18 @@ class MapExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         -------
         ndarray of shape (q, d)
             float32 for float32 points if the largest image is between 1e-18 and 1e18 in size
-            (or all are 0), else float64.
+            (or all are 0), otherwise float64.
         """
         check_fitted(self)
         X, dtype = check_rows(self, X)
-        kind = self.training_.answer_type(dtype)
-        return map_chunks(lambda rows: [self._extend(rows).astype(kind, copy=False)], X)[0]
+        return self._coordinates(X, self.training_.answer_type(dtype))
 
     def score(self, X: Any, y: Any) -> float:
-        """Return minus the mean error: the higher, the better; 0 is perfect.
+        """Return minus the mean error: higher is better, 0 is perfect.
 
-        The error is the distance of a placed point from its true image, over the root mean square
-        size of the map that was fitted, as in `compare`. ``GridSearchCV`` and ``cross_val_score``
-        take it by default.
+        The error is the distance of a placed point from its true image, divided by the root mean
+        square size of the fitted map, as in `compare`. ``GridSearchCV`` and ``cross_val_score``
+        use it by default.
 
         Parameters
         ----------
@@ -96,12 +119,20 @@ class MapExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         float
         """
         check_fitted(self)
-        placed = self._extend(check_queries(self, X)[0])
+        placed = self._coordinates(check_rows(self, X)[0], np.dtype(np.float64))
         return -relative_error(placed, check_images(y, placed.shape), self.training_.map_size)
 
     @property
     def _n_features_out(self) -> int:
         return self.training_.map_columns
+
+    def _coordinates(self, X: Points, dtype: np.dtype) -> np.ndarray:
+        return self._map_chunks(lambda rows: [self._extend(rows).astype(dtype, copy=False)], X)[0]
+
+    def _map_chunks(
+        self, answer: Callable[[Points], Sequence[np.ndarray]], X: Points
+    ) -> list[np.ndarray]:
+        return map_chunks(answer, X)
 
     def _fit(self, X: Any, y: Any) -> None:
         self._check_parameters()
@@ -113,12 +144,12 @@ class MapExtension(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     @abstractmethod
     def _check_parameters(self) -> None:
-        """Refuse parameters outside their range."""
+        """Raise ValueError or TypeError for parameters outside their range."""
 
     @abstractmethod
     def _learn(self, X: Points, Y: np.ndarray) -> None:
-        """Fit to points (n, D) and images (n, d) that have been checked."""
+        """Fit to checked points (n, D) and images (n, d)."""
 
     @abstractmethod
     def _extend(self, X: Points) -> np.ndarray:
-        """Coordinates (q, d) of points that have been checked; parameters do not matter."""
+        """Return coordinates (q, d) of checked points, by fitted attributes only."""

@@ -15,51 +15,50 @@ from outsample.spectral.multiscale_cascade import Cascade
 from outsample.spectral.scales import squared_diameter
 from outsample.spectral.units import MapUnit, PointUnit, exact_mean
 
-# T over the squared diameter: the first scale sees the data as one smooth patch.
-COARSE = 4.0
+# The first scale T over the squared diameter: at this scale the data are one smooth patch.
+COARSE_SCALE = 4.0
 # Fewer points are not cross-validated.
-LEAST_ROWS = 16
+MIN_CROSS_VALIDATION_ROWS = 16
 
 
 class MultiscaleExtension(MapExtension):
     r"""Extend a map by multiscale data sampling and function extension (MSE).
 
     At scale ``eps_s = T / 2^s`` a randomized interpolative decomposition (Algorithm 7.1) samples
-    columns ``B_s`` of the Gaussian kernel of Eq. 7.3; what the coarser scales have left over is
+    columns ``B_s`` of the Gaussian kernel of Eq. 7.3. The residual of the coarser scales is
     projected on them (Algorithm 7.2), ``c_s = B_s^+ (f - F_{s-1})``, until the training error is
-    below ``tolerance`` (Algorithm 7.3), or, by default, before that if cross-validation says that
-    finer scales do harm. A new point gets
+    below ``tolerance`` (Algorithm 7.3), or, by default, until finer scales increase the
+    cross-validation error. The value at a new point is
 
     ``F(x) = sum_s sum_j exp(-|x - x_{s_j}|^2 / eps_s) c_{s,j}``,
 
-    for the map minus its mean, which is added again.
+    for the map minus its mean, which is added at the end.
 
     .. warning::
-       The method is claimed in the United States patent US 9,147,162 B2. Whether you may use it
-       is for you to find out; the other extensions of this library do the same job.
+       The method is claimed in the United States patent US 9,147,162 B2. Check whether you may use
+       it; the other extensions of this library serve the same purpose.
 
     Parameters
     ----------
     stop : {"auto", "tolerance"}, default="auto"
-        - ``"auto"``: the paper's rule, but no scale beyond the one with the least error in
-          four-fold cross-validation (on at most 800 rows), and none at all if that is the mean
-          of the map;
+        - ``"auto"``: the paper's rule, but no scale finer than the one with the smallest error in
+          four-fold cross-validation (on at most 800 rows), and no scale if the mean of the map is
+          best;
         - ``"tolerance"``: the paper's rule alone.
     tolerance : float, default=1e-3
-        The paper's err: scales are added until the root mean square training error over that of
-        the map minus its mean is below it.
+        The paper's err: scales are added until the root mean square training error, divided by
+        that of the map minus its mean, is below it.
     initial_scale : float or "auto", default="auto"
         The paper's T, a squared length. ``"auto"`` is four times the squared distance from the
         point farthest from the mean to the point farthest from that one.
     delta : float, default=1e-3
         Accuracy that defines the numerical rank of a kernel: columns are sampled while their
-        pivots are above delta times the first. The rank bound of Algorithm 7.3
-        (`interpolative.rank_bound`, for the box along the principal axes) is where the sampling
-        starts; it is too low at times and useless in many dimensions, so the pivots decide. It
-        also keeps the coefficients small: singular values of ``B_s`` below ``delta / 1000`` of
-        the largest are cut.
+        pivots are above delta times the first. Sampling starts at the rank bound of Algorithm 7.3
+        (`interpolative.rank_bound`, for the box along the principal axes), which is sometimes too
+        low and too large in many dimensions, so the pivots decide. Singular values of ``B_s`` below
+        ``delta / 1000`` of the largest are truncated, which keeps the coefficients small.
     max_scales : int, default=60
-        No more scales than this.
+        Maximum number of scales.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the decomposition.
     n_jobs : int, default=None
@@ -70,9 +69,9 @@ class MultiscaleExtension(MapExtension):
     scales_ : ndarray of shape (s,)
         The eps_s, squared lengths.
     errors_ : ndarray of shape (s,)
-        Training error after each scale, over the size of the map. The last is above
+        Training error after each scale, divided by the size of the map. The last is above
         ``tolerance`` only if cross-validation, ``max_scales`` or double precision ended the loop,
-        as where points coincide but their images do not.
+        for example if points coincide but their images do not.
     sampled_ : list of ndarray
         Training rows sampled at each scale.
     coefficients_ : list of ndarray of shape (l_s, d)
@@ -82,11 +81,12 @@ class MultiscaleExtension(MapExtension):
 
     Notes
     -----
-    ``fit`` holds two n x n arrays and takes O(n^3) time at fine scales.
+    ``fit`` stores two n x n arrays and takes O(n^3) time at fine scales.
 
-    Hold-out errors fall from scale to scale on smooth maps, and cross-validation changes nothing
-    there. Where one point is far from all others in the map, as in spiky eigenvectors, fine scales
-    ring around it, up to 26 times worse than the mean of the map; they are left out then.
+    On smooth maps hold-out errors decrease from scale to scale, and cross-validation stops none.
+    If one point is far from all others on the map, as in spiky eigenvectors, fine scales oscillate
+    around it, with errors up to 26 times that of the mean of the map; cross-validation then omits
+    these scales.
 
     References
     ----------
@@ -134,15 +134,14 @@ class MultiscaleExtension(MapExtension):
         self.unit_, self.map_unit_ = PointUnit.of(X), MapUnit.of(Y, exact_mean(Y))
         X = self.points_ = self.unit_.points(X)
         f = self.map_unit_.images(Y)
-        scale = COARSE * squared_diameter(X)
+        scale = COARSE_SCALE * squared_diameter(X)
         if self.initial_scale != "auto":
             scale = float(np.clip(self.unit_.square(float(self.initial_scale)), 1e-290, 1e290))
         seed = random_seed(self.random_state)
-        tolerance, most = float(self.tolerance), int(self.max_scales)
-        cascade = Cascade(scale, float(self.delta), tolerance, most, seed)
-        if self.stop == "auto" and n >= LEAST_ROWS:
-            most = cascade.levels_that_pay(X, f, self.n_jobs)
-            cascade = cascade._replace(max_levels=most)
+        tolerance, max_levels = float(self.tolerance), int(self.max_scales)
+        cascade = Cascade(scale, float(self.delta), tolerance, max_levels, seed)
+        if self.stop == "auto" and n >= MIN_CROSS_VALIDATION_ROWS:
+            cascade = cascade._replace(max_levels=cascade.levels_that_pay(X, f, self.n_jobs))
         levels = list(cascade.levels(X, f, self.n_jobs))
         self.sampled_ = [level.rows for level in levels]
         self.coefficients_ = [level.coefficients for level in levels]
@@ -152,7 +151,7 @@ class MultiscaleExtension(MapExtension):
             self.scales_ = self.unit_.given(self.inner_scales_)
 
     def _extend(self, X: Points) -> np.ndarray:
-        """Algorithms 7.2 and 7.3. Far from the data it tends to the mean of the map."""
+        """Return the sum of the scales (Algorithms 7.2 and 7.3); far away, the mean of the map."""
         X = self.unit_.points(X)
         values = np.zeros((X.shape[0], self._n_features_out))
         for scale, rows, coefficients in zip(

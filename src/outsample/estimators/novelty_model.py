@@ -1,4 +1,4 @@
-"""What a detector has learnt: what runs when points are scored, placed and explained."""
+"""Scores, placements and explanations of a fitted `NoveltyDetector`."""
 
 from __future__ import annotations
 
@@ -6,31 +6,34 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.utils import get_tags
 
+from outsample.estimators.pca_extension import PCAExtension
 from outsample.neighbors.index import NeighborIndex
 from outsample.neighbors.neighborhoods import Search
 from outsample.neighbors.ties import with_ties
 from outsample.neighbors.truncation import first_columns, first_counts
 from outsample.placers.map_model import MapModel, Solved
 from outsample.points import Points, largest_in_rows
-from outsample.records import JudgedPlacement, Neighbors
+from outsample.records import JudgedPlacement, Neighbors, Placement
 from outsample.trust import abnormality, conformal
 from outsample.trust.abnormality import Distances, TrainingScores, measured, neighbors_needed
 from outsample.trust.explanation import MEASURED, RELATIVE, Explanation, explanations
 from outsample.trust.quality import disagreement
 
-# Neighbours that an explanation names.
-NAMED = 5
-# Between unit vectors.
+# Neighbours that an explanation lists.
+EXPLAINED_NEIGHBORS = 5
+# The largest distance between unit vectors.
 LONGEST_CHORD = 2.0
 
 
 @dataclass(frozen=True, eq=False)
 class NoveltyModel:
-    """Training points and their scores; with a map, what places points into it.
+    """Training points and their scores; with a map, also the model that places points.
 
-    Points are in the metric already. ``index`` is the map's own where there is one, so that one
-    search serves both.
+    Points are in the metric, and calibration scores (m,) ascend. ``index`` is that of the map if
+    there is one, so that scores and placements share one search.
     """
 
     index: NeighborIndex
@@ -40,55 +43,57 @@ class NoveltyModel:
     metric: str = "euclidean"
 
     def abnormality(self, X: Points) -> np.ndarray:
-        """How strange points are (q,)."""
-        parts = [self.scored(rows, self._nearest(rows))[1] for rows in self.search.batches(X)]
-        return np.concatenate(parts)
+        """Return the abnormality scores (q,) of points."""
+        return self.scored(X, self._nearest(X))[1]
 
     def place(
         self, X: Points, model: MapModel, calibration: np.ndarray, dtype: np.dtype
     ) -> JudgedPlacement:
-        """Place points and score them, by one search; calibration scores (m,) are ascending."""
-        parts = []
-        for rows in self.search.batches(X):
-            solved = model.solve(rows, self.searched)
-            placed = model.judged(rows, solved, dtype)
-            scores = self.scored(rows, self.cut(rows, solved))[1]
-            p = conformal.p_values(scores, calibration)
-            parts.append(JudgedPlacement(*placed, scores, p))
-        return JudgedPlacement(*(np.concatenate(field) for field in zip(*parts, strict=True)))
+        """Return the placement of points and their scores, from one search."""
+        solved = model.solve(X, self.searched)
+        return self.judged(X, solved, model.judged(X, solved, dtype), calibration)[0]
+
+    def judged(
+        self, X: Points, solved: Solved, placed: Placement, calibration: np.ndarray
+    ) -> tuple[JudgedPlacement, Distances]:
+        """Return a placement with scores and p-values, and the distances around the points."""
+        distances, scores = self.scored(X, self.cut(X, solved))
+        p = conformal.p_values(scores, calibration)
+        return JudgedPlacement(*placed, scores, p), distances
 
     def explain(self, X: Points, calibration: np.ndarray, left_out: Any) -> list[Explanation]:
-        """Explain points; training rows that were left out of the map tell its usual numbers."""
+        """Return explanations of points; rows that were left out give usual values of the map."""
         training = self.training
-        known = _numbers(training.distances, training.relative_distance)
-        known = {name: np.repeat(values, training.counts) for name, values in known.items()}
+        usual = _numbers(training.distances, training.relative_distance)
+        usual = {name: np.repeat(values, training.counts) for name, values in usual.items()}
         if self.model is not None:
-            alone = self.model.left_out(left_out.rows)
-            weights = self.model.fitted.weights(alone)
-            known |= self._disagreement(Solved(alone, weights, left_out.coordinates))
-        known = {name: np.sort(values) for name, values in known.items()}
-        found = []
-        for rows in self.search.batches(X):
+            near = self.model.left_out(left_out.rows)
+            weights = self.model.fitted.weights(near)
+            usual |= self._disagreement(Solved(near, weights, left_out.coordinates))
+        usual = {name: np.sort(values) for name, values in usual.items()}
+        results: list[Explanation] = []
+        for queries in self.search.chunks(X, self.metric):
             if self.model is None:
-                near, numbers = self._nearest(rows), {}
+                neighbors, numbers = self._nearest(queries), {}
             else:
-                solved = self.model.solve(rows, self.searched)
-                near, numbers = self.cut(rows, solved), self._disagreement(solved)
-            distances, scores = self.scored(rows, near)
-            relative, decides = abnormality.relative_distances(training, distances, near)
+                solved = self.model.solve(queries, self.searched)
+                neighbors, numbers = self.cut(queries, solved), self._disagreement(solved)
+            distances, scores = self.scored(queries, neighbors)
+            relative, decides = abnormality.relative_distances(training, distances, neighbors)
             numbers = _numbers(distances, relative) | numbers
-            found += explanations(
+            n_listed = min(EXPLAINED_NEIGHBORS, self._needed)
+            results += explanations(
                 scores,
                 conformal.p_values(scores, calibration),
-                {name: (numbers[name], known[name]) for name in known},
+                {name: (numbers[name], usual[name]) for name in usual},
                 decides,
-                first_counts(near, np.full(len(scores), min(NAMED, self._needed))),
+                first_counts(neighbors, np.full(len(scores), n_listed)),
             )
-        return found
+        return results
 
     @property
     def search(self) -> Search:
-        """How queries are batched: as the map's are, if there is one."""
+        """Return the search of the map, or a plain one without a map."""
         return Search(self.index, None, None, 1) if self.model is None else self.model.search
 
     @property
@@ -97,23 +102,23 @@ class NoveltyModel:
 
     @property
     def searched(self) -> int:
-        """One neighbour more tells whether the last one is tied with it."""
+        """Return the number of neighbours to search: one more shows whether the last is tied."""
         return min(self._needed + 1, self.index.X.shape[0])
 
     def _nearest(self, X: Points) -> Neighbors:
         return with_ties(self.index, X, self.index.nearest(X, self.searched), self._needed)[0]
 
     def cut(self, X: Points, solved: Solved) -> Neighbors:
-        """Return the neighbours that scores look at, from a search that found more."""
+        """Return the neighbours that scores use, from a wider search."""
         wide = first_columns(solved.near.wide, self.searched)
         return with_ties(self.index, X, wide, self._needed)[0]
 
     def scored(self, X: Points, near: Neighbors) -> tuple[Distances, np.ndarray]:
-        """Distances around points, and how strange they are (q,)."""
+        """Return the distances around points, and their abnormality scores (q,)."""
         if self.metric == "cosine":
             near = _without_direction(X, near)
-        copies = self.training.counts[near.indices[near.indptr[:-1]]]
-        distances = measured(self.index.X, X, near, copies, self.n_jobs)
+        n_duplicates = self.training.counts[near.indices[near.indptr[:-1]]]
+        distances = measured(self.index.X, X, near, n_duplicates, self.n_jobs)
         return distances, abnormality.abnormality(self.training, distances, near)
 
     def _disagreement(self, solved: Solved) -> dict[str, np.ndarray]:
@@ -123,19 +128,31 @@ class NoveltyModel:
         return dict(zip(("residual", "dispersion"), numbers, strict=True))
 
 
-def _without_direction(X: Points, near: Neighbors) -> Neighbors:
-    """Neighbours of unit vectors; a row of zeros is farther from them than any unit vector is.
+def embeds_points(extension: Any) -> bool:
+    """Return True if the extension embeds the points itself and needs no map."""
+    return extension is not None and not get_tags(extension).target_tags.required
 
-    It has no direction, and coincides with training rows of zeros only.
+
+def fit_extension(extension: Any, X: Points, Y: np.ndarray | None, n_jobs: int | None) -> Any:
+    """Return a fitted clone of an extension; None without a map."""
+    if embeds_points(extension):
+        return clone(extension).fit(X)
+    return None if Y is None else clone(extension or PCAExtension(n_jobs=n_jobs)).fit(X, Y)
+
+
+def _without_direction(X: Points, near: Neighbors) -> Neighbors:
+    """Return neighbours of unit vectors, with rows of zeros farther away than any unit vector.
+
+    A row of zeros has no direction, and coincides only with training rows of zeros.
     """
-    is_lost = (largest_in_rows(X) == 0) & (near.distances[near.indptr[:-1]] > 0)
-    if not is_lost.any():
+    is_zero = (largest_in_rows(X) == 0) & (near.distances[near.indptr[:-1]] > 0)
+    if not is_zero.any():
         return near
-    farther = np.where(np.repeat(is_lost, np.diff(near.indptr)), 2 * LONGEST_CHORD, near.distances)
+    farther = np.where(np.repeat(is_zero, np.diff(near.indptr)), 2 * LONGEST_CHORD, near.distances)
     return near._replace(distances=farther)
 
 
 def _numbers(distances: Distances, relative_distance: np.ndarray) -> dict[str, np.ndarray]:
-    """Numbers that the score is made of, by the names that explanations use."""
-    near, off = distances.nearest_distance, distances.plane_distance
-    return dict(zip((*MEASURED, RELATIVE), (near, off, relative_distance), strict=True))
+    """Return the numbers that the score consists of, by the names that explanations use."""
+    values = distances.nearest_distance, distances.plane_distance, relative_distance
+    return dict(zip((*MEASURED, RELATIVE), values, strict=True))

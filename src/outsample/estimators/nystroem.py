@@ -22,38 +22,38 @@ class NystroemExtension(KernelExpansion):
     ``phi_i(x) = (1 / lambda_i) sum_j p(x, x_j) phi_i(x_j)``,
 
     and a map f by its expansion, ``f(x) = sum_i <f, phi_i> phi_i(x)``, over the components with
-    ``lambda_i > lambda_max / condition``. The others would multiply rounding errors by more.
+    ``lambda_i > lambda_max / condition``. The others would amplify rounding errors more.
 
     Parameters
     ----------
     bandwidth : float or "auto", default="auto"
         Epsilon, a squared length. ``"auto"`` tries doublings around the squared typical distance
-        to the 15th neighbour, and takes the one with the least leave-one-out error of the map in
-        closed form, on at most 2000 training points.
+        to the 15th neighbour, and selects the one with the smallest leave-one-out error of the
+        map, in closed form on at most 2000 training points.
     n_components : int or "auto", default="auto"
-        Leading components to use at most, the constant one included; ``"auto"`` is all that pass
-        ``condition``.
+        Maximum number of leading components, including the constant one; ``"auto"`` uses all that
+        satisfy ``condition``.
     condition : float, default=1e8
         Largest ratio of eigenvalues.
     alpha : float, default=1.0
-        Density normalisation of the kernel, from 0 (none) to 1 (the result does not depend on
-        how densely the points are sampled), as in `DiffusionMaps`.
+        Density normalisation of the kernel, from 0 (none) to 1 (the result does not depend on the
+        sampling density), as in `DiffusionMaps`.
     n_jobs : int, default=None
         Threads, as in scikit-learn.
 
     Attributes
     ----------
     bandwidth_ : float
-        Epsilon in use.
+        Fitted epsilon.
     selection_ : list of Choice
-        Bandwidths that were tried, with their leave-one-out errors over the size of the map; the
-        chosen one first. Empty if the bandwidth was given.
+        Candidate bandwidths with their leave-one-out errors divided by the size of the map; the
+        selected one is first. Empty if the bandwidth was a number.
     eigenvalues_ : ndarray of shape (n_components_,)
-        Of the components in use.
+        Eigenvalues of the components.
     n_components_ : int
-        Their number.
+        Number of components.
     condition_ : float
-        Ratio of the largest and the smallest of the eigenvalues in use.
+        Ratio of the largest and the smallest of these eigenvalues.
     n_features_in_ : int
         D.
 
@@ -64,18 +64,16 @@ class NystroemExtension(KernelExpansion):
 
     Notes
     -----
-    The paper writes the extension for the plain kernel; that is `GeometricHarmonics`. The
-    normalised one reproduces constants, and is the operator whose eigenfunctions diffusion maps
-    are.
+    The paper's extension uses the plain kernel; that is `GeometricHarmonics`. The normalised kernel
+    reproduces constants, and diffusion maps are its eigenfunctions.
 
-    Time grows as n^3, memory as three matrices of n x n numbers; a query costs O(n D). Far from
-    the data the answer tends to the coefficient of the nearest training point: finite, but not
-    to be trusted.
+    Time grows as n^3, memory as three n x n matrices; a query costs O(n D). Far from the data the
+    result tends to the coefficient of the nearest training point: finite, but not reliable.
 
     Mean hold-out error over the size of the map, digits, 80/20, 3 splits, defaults: 0.004 on a
     diffusion map to 5 dimensions (itself made by such a kernel, which favours this method), 0.025
-    on t-SNE. On the torn map the chosen bandwidth is narrow, and a query sees 3 to 5 training
-    points in effect; the nearest image alone has 0.032.
+    on t-SNE. On this torn map the selected bandwidth is narrow, and a query depends on 3 to 5
+    training points; the nearest image alone has 0.032.
 
     References
     ----------
@@ -116,12 +114,12 @@ class NystroemExtension(KernelExpansion):
         check_number("alpha", self.alpha, 0, 1)
 
     def _left_out(self, G: np.ndarray, f: np.ndarray) -> np.ndarray | None:
-        """Leave-one-out residuals; what the number of components cuts, the ridge damps."""
+        """Return leave-one-out residuals; the ridge damps components beyond ``n_components``."""
         kernel = transitions.markov(G, self.alpha)
         ridge = 1 / float(self.condition)
         if self.n_components != "auto" and self.n_components < len(f):
-            cut = eigenpairs.nth_eigenvalue(kernel.conjugate, int(self.n_components))
-            ridge = max(ridge, cut)
+            smallest = eigenpairs.nth_eigenvalue(kernel.conjugate, int(self.n_components))
+            ridge = max(ridge, smallest)
         return left_out_of_markov(kernel, f, ridge)
 
     def _values(self, Q: Any) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What follows from an abnormality: p-values, discoveries, and scikit-learn's outlier contract."""
+"""P-values, discoveries and scikit-learn's outlier interface, computed from abnormality scores."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.utils import Tags
 
 from outsample._dask import lazy_on_dask
 from outsample._validation import check_number, check_rows
@@ -16,20 +17,26 @@ from outsample.trust import conformal
 
 
 class OutlierScores(OutlierMixin, BaseEstimator):
-    """Estimator with ``abnormality(X)``, and those of the calibration points, ascending."""
+    """Estimator with ``abnormality(X)`` and ascending scores of calibration points."""
 
     scores_: np.ndarray
     offset_: float
 
+    def __sklearn_tags__(self) -> Tags:
+        """Return scikit-learn's tags: sparse points are allowed."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     @abstractmethod
     def abnormality(self, X: Any) -> Reals:
-        """How strange points are: the higher, the stranger."""
+        """Return the abnormality scores of points: higher is more unusual."""
 
     def fit_predict(self, X: Any, y: Any = None) -> Counts:
         """Fit, and return -1 for training rows that are abnormal among the others, else 1.
 
         Each row is scored by the other rows, so that about a share ``alpha`` of the rows is
-        abnormal. ``fit(X).predict(X)`` takes X for new points, each of which coincides with a
+        abnormal. ``fit(X).predict(X)`` treats X as new points, each of which coincides with a
         training point.
 
         Parameters
@@ -59,7 +66,7 @@ class OutlierScores(OutlierMixin, BaseEstimator):
 
     @lazy_on_dask
     def p_values(self, X: Any) -> Reals:
-        """Conformal p-values: how often a normal point is at least so strange.
+        """Return conformal p-values: the share of normal points that are at least as unusual.
 
         Parameters
         ----------
@@ -74,11 +81,10 @@ class OutlierScores(OutlierMixin, BaseEstimator):
         return conformal.p_values(self.abnormality(X), self.scores_)
 
     def discoveries(self, X: Any, *, fdr: float = 0.1) -> NDArray[np.bool_]:
-        """Points of a batch that do not belong, with the rate of false ones under control.
+        """Return which points of a batch are abnormal, at a controlled false discovery rate.
 
-        Benjamini and Hochberg's procedure on the p-values: among the points picked out, the
-        expected share of normal ones is at most ``fdr``. The answer for a point depends on the
-        batch.
+        Benjamini and Hochberg's procedure on the p-values: among the selected points, the expected
+        share of normal ones is at most ``fdr``. The result for a point depends on the batch.
 
         Parameters
         ----------
@@ -95,7 +101,7 @@ class OutlierScores(OutlierMixin, BaseEstimator):
         return conformal.benjamini_hochberg(self.p_values(X), fdr)
 
     def score_samples(self, X: Any) -> Reals:
-        """Return minus the abnormality: the higher, the more normal, as in scikit-learn.
+        """Return minus the abnormality: higher is more normal, as in scikit-learn.
 
         Parameters
         ----------
@@ -109,7 +115,7 @@ class OutlierScores(OutlierMixin, BaseEstimator):
         return -self.abnormality(X)
 
     def decision_function(self, X: Any) -> Reals:
-        """Score above the threshold ``offset_``: negative for abnormal points, ``p <= alpha``.
+        """Return the score minus ``offset_``: negative for abnormal points, ``p <= alpha``.
 
         Parameters
         ----------
@@ -123,7 +129,7 @@ class OutlierScores(OutlierMixin, BaseEstimator):
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> Counts:
-        """Tell normal points (+1) from abnormal ones (-1), with p-values of at most ``alpha``.
+        """Return +1 for normal points and -1 for abnormal ones, ``p <= alpha``.
 
         Parameters
         ----------

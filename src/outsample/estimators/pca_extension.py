@@ -1,7 +1,8 @@
-"""The paper's estimator: weighted least squares over the neighbours' images."""
+"""The paper's estimator: weighted least squares over the images of the neighbours."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -9,11 +10,10 @@ from scipy import sparse
 
 from outsample._dask import lazy_on_dask
 from outsample._validation import check_fitted, check_rows
-from outsample.chunks import map_chunks
 from outsample.estimators.map_extension import MapExtension
 from outsample.estimators.neighbor_queries import NeighborQueriesMixin, TrainingState
-from outsample.estimators.pca_parameters import check_parameters, given_parameters
-from outsample.neighbors.duplicates import Distinct, distinct_points, left_out_copies
+from outsample.estimators.pca_parameters import check_parameters, constraints_for
+from outsample.neighbors.duplicates import Duplicates, find_duplicates, leave_out_duplicates
 from outsample.neighbors.index import NeighborIndex
 from outsample.neighbors.neighborhoods import Search
 from outsample.placers.candidates import NAMED
@@ -27,27 +27,27 @@ from outsample.records import Placement
 class PCAExtension(NeighborQueriesMixin, MapExtension):
     r"""Place new points into an existing map by PCA-based out-of-sample extension.
 
-    ``fit(X, Y)`` takes points and their images under *any* map. A new point ``x`` is put at the
+    ``fit(X, Y)`` takes points and their images under *any* map. A new point ``x`` is placed at the
     generalized least squares solution over the images of its neighbours (Eq. 2.8, 5.3),
 
     ``psi(x) = (sum_j w_j)^-1 sum_j w_j psi(x_j)``,
 
-    with weights ``w_j`` that fall with the distance ``r_j`` of ``x`` and ``x_j`` and, in the
-    tangent weightings, know the local directions of the map. Beyond the paper, the constant can
-    be a local polynomial, the squares absolute values, the errors correlated. What is left at
-    ``"auto"`` is chosen by leave-one-out over a sample of the training points, the same way every
-    time, and blended with other models where that pays. The paper's method is
-    ``weighting="tangent", order=0, loss="squared"``.
+    with weights ``w_j`` that decrease with the distance ``r_j`` of ``x`` and ``x_j`` and, in the
+    tangent weightings, depend on the local directions of the map. Beyond the paper, the constant
+    can be a local polynomial, the squares absolute values, and the errors correlated. Parameters
+    that are ``"auto"`` are selected by leave-one-out error on a sample of the training points;
+    several models are blended if that lowers the error. The selection is deterministic. The paper's
+    method is ``weighting="tangent", order=0, loss="squared"``.
 
     Parameters
     ----------
     n_neighbors : int or "auto", default="auto"
-        Number of nearest training points to use. With ``radius``: the least number, ``"auto"``
-        being d as the paper asks. All of them, with correlated errors, is one Gaussian process
-        over the whole training set, factored once.
+        Number of nearest training points to use. With ``radius``: the minimum number, where
+        ``"auto"`` is d as in the paper. With correlated errors, all training points make one
+        Gaussian process, which is factored once.
     radius : float, default=None
-        The paper's epsilon (Eq. 4.1): use all training points within it. A ball with too few of
-        them is replaced by the nearest ones, and ``Placement.n_neighbors`` tells.
+        The paper's epsilon (Eq. 4.1): use all training points within it. A ball with too few
+        points is replaced by the nearest points; ``Placement.n_neighbors`` counts those inside.
     weighting : str, InverseDistance, GaussianDistance, Correlated, Diffusion, Blend or callable
         By default ``"auto"``.
 
@@ -59,80 +59,81 @@ class PCAExtension(NeighborQueriesMixin, MapExtension):
         - ``"split_tangent"``: ``r_j^-2`` along the tangent, ``(c / r_j)^4`` across it
           (Section 4.2);
         - ``"correlated"``: Eq. 2.3 with a full covariance of the neighbours' errors (kriging),
-          chosen on the data; ``Correlated(covariance, length, nugget)`` gives it;
+          selected on the data; ``Correlated(covariance, length, nugget)`` fixes it;
         - ``"diffusion"``: the Nyström extension by transition probabilities over all training
-          points, its length chosen on the data; ``Diffusion(length, ridge)`` gives it;
+          points, with its length selected on the data; ``Diffusion(length, ridge)`` fixes it;
         - a function of an array of distances that returns the weights;
-        - ``NeighborLoss(perplexity, length)``: where a point adds least to the loss of t-SNE;
+        - ``NeighborLoss(perplexity, length)``: the position where the loss of t-SNE increases
+          least;
         - a ``Blend``, such as the ``weighting_`` of another extension: a mean of several models.
     order : {0, 1, 2} or "auto", default="auto"
         Degree of the local polynomial, in coordinates of the local PCA plane of the points; 0 is
         the paper's. The error is O(h^(order + 1)) for a smooth map sampled at distance h.
     loss : {"squared", "absolute"} or "auto", default="auto"
         What is summed over the neighbours: the squares of Mahalanobis distances as in the paper,
-        or the distances themselves, which lands on one shred of a torn map instead of between
-        two. With correlated errors, ``"absolute"`` drops the neighbours that disagree with the
-        geometric median of the nearest ones.
+        or the distances themselves, which places a point on one fragment of a torn map instead of
+        between two. With correlated errors, ``"absolute"`` drops the neighbours that disagree with
+        the geometric median of the nearest ones.
     curvature : float or "auto", default="auto"
-        The paper's c. It has units; ``"auto"`` takes the value at which, in the typical
-        neighbourhood of the training set, both terms of Eq. 4.5 are equal at its edge, so that
-        scaling X or Y changes nothing.
+        The paper's c, which has units. ``"auto"`` is the value at which both terms of Eq. 4.5 are
+        equal at the edge of a typical neighbourhood, so that scaling X or Y does not matter.
     tangent_radius : float, default=None
-        The paper's eps1 (Eq. 4.4): radius of the neighbourhood for ``C``. By default the
-        neighbours in use.
+        The paper's eps1 (Eq. 4.4): radius of the neighbourhood for ``C``. The default is the
+        neighbours that place the point.
     tangent_dim : int or "auto", default="auto"
         Dimension of the tangent coordinates of orders 1 and 2, at most D, and of the tangent of
         ``"split_tangent"``, at most d. ``"auto"`` estimates it by local PCA.
     lipschitz : float or "auto", default="auto"
-        K of the certificate ``Placement.bound``. Given, the certificate is a guarantee for every
-        K-Lipschitz map; ``"auto"`` takes the largest ratio seen between training neighbours,
-        which can be less than the true K.
+        K of the certificate ``Placement.bound``, which holds for every K-Lipschitz map. ``"auto"``
+        is the largest ratio between training neighbours, which can be less than the true K.
     level : float, default=0.9
-        Share of true images, of points like the training ones, that ``Placement.error_bar`` is to
-        hold; from 0.5 to 0.99. It takes ``level / (1 - level)`` training points, 99 for 0.99.
+        Share of true images, of points from the training distribution, that
+        ``Placement.error_bar`` contains; from 0.5 to 0.99. It needs ``level / (1 - level)``
+        training points, 99 for 0.99.
     metric : {"euclidean", "cosine"}, default="euclidean"
         Distance between points. With ``"cosine"`` the points are scaled to length 1; radii are
         cosine distances, and orders above 0 are not available.
     index : {"auto", "kd_tree", "brute", "approximate"}, default="auto"
-        How neighbours are searched. The first three are exact and give the same answer.
-        ``"approximate"`` misses a few of the neighbours, and is much quicker with many points or
-        dimensions; of many dimensions it needs ``outsample[ann]``. It takes neither radii nor
-        sparse points. Fewer than 5000 points are searched exactly.
+        Neighbour search. The first three are exact and return the same result. ``"approximate"``
+        misses a few neighbours, and is much faster with many points or dimensions; for many
+        dimensions it needs ``outsample[ann]``. It does not allow radii or sparse points. Fewer
+        than 5000 points are searched exactly.
     n_jobs : int, default=None
         Threads, as in scikit-learn: None is 1, -1 all cores.
 
     Attributes
     ----------
     selection_ : list of Trial
-        What was tried for the parameters left at ``"auto"``: model, leave-one-out error over the
-        size of the map, seconds, rows. The chosen one comes first. Empty if nothing was open.
+        Candidate models for the parameters that were ``"auto"``: model, leave-one-out error divided
+        by the size of the map, seconds, rows. The selected model is first. Empty if no parameter
+        was ``"auto"``.
     loo_error_ : float
-        Leave-one-out error of the model in force, over the root mean square size of the map, as
-        in ``score``.
+        Leave-one-out error of the fitted model, divided by the root mean square size of the map,
+        as in ``score``.
     n_neighbors_, weighting_, order_, loss_, tangent_dim_, curvature_
-        The settings in force; of a blend, the neighbours of its widest part, and order, loss and
-        tangent dimension of its heaviest.
+        The fitted settings; of a blend, the largest number of neighbours of its parts, and order,
+        loss and tangent dimension of the part with the largest weight.
     embedding_ : ndarray of shape (n, d)
         The images.
-    distinct_ : Distinct
-        Which rows are copies of one another: these count as one point, with their mean image.
+    distinct_ : Duplicates
+        Duplicate rows: they count as one point with their mean image.
     index_ : NeighborIndex
         The neighbour search.
     recall_ : float
-        Share of the neighbours that the search finds, on a sample: 1 if it is exact.
+        Share of true neighbours that the search returns for a sample: 1 if it is exact.
     lipschitz_ : float
         K of the certificates.
     manifold_dim_ : int
         Dimension of the planes of ``Placement.off_manifold``, by local PCA of the points.
     left_out_ : LeftOut
-        A sample of ``rows`` of X, and the ``coordinates`` at which the other rows place them. Of
-        duplicate rows the first stands for all, and all are left out.
+        A sample of ``rows`` of X, and the ``coordinates`` at which the other rows place them.
+        Duplicate rows are left out together and represented by the first.
     n_features_in_ : int
         D.
 
     See Also
     --------
-    Extended : Give any embedding a ``transform``.
+    Extended : Add a ``transform`` to any embedding.
 
     References
     ----------
@@ -152,7 +153,7 @@ class PCAExtension(NeighborQueriesMixin, MapExtension):
     """
 
     embedding_: np.ndarray
-    distinct_: Distinct
+    distinct_: Duplicates
     model_: MapModel
     selection_: list[Trial]
     loo_error_: float
@@ -190,14 +191,14 @@ class PCAExtension(NeighborQueriesMixin, MapExtension):
         self.n_jobs = n_jobs
 
     def _check_parameters(self) -> None:
-        """Reject what needs no data to be wrong; `given_parameters` checks the others."""
+        """Raise ValueError for parameters that no data allow; `constraints_for` uses the data."""
         check_parameters(self)
 
     def _learn(self, X: Points, Y: np.ndarray) -> None:
         points = in_metric(X, self.metric)
-        self.distinct_ = distinct_points(points, self.n_jobs)
+        self.distinct_ = find_duplicates(points, self.n_jobs)
         images, d = self.distinct_.means(Y), Y.shape[1]
-        given = given_parameters(self, len(Y), len(images), d, sparse.issparse(X))
+        constraints = constraints_for(self, len(Y), len(images), d, sparse.issparse(X))
         self.embedding_ = Y
         search = Search(
             NeighborIndex(some_rows(points, self.distinct_.rows), self.index, self.n_jobs),
@@ -209,18 +210,24 @@ class PCAExtension(NeighborQueriesMixin, MapExtension):
         lipschitz = None if self.lipschitz == "auto" else float(self.lipschitz)
         size = self.training_.map_size
         problem = Problem(search, images, curvature, self.n_jobs, size)
+        duplicates = leave_out_duplicates(self.distinct_, Y)
         self.model_, (_, self.selection_, left_out) = learn(
-            problem, given, lipschitz, float(self.level), left_out_copies(self.distinct_, Y)
+            problem, constraints, lipschitz, float(self.level), duplicates
         )
         self.loo_error_ = mean_error(images, left_out, size)
         self.left_out_ = left_out._replace(rows=self.distinct_.rows[left_out.rows])
 
+    def _map_chunks(
+        self, answer: Callable[[Points], Sequence[np.ndarray]], X: Points
+    ) -> list[np.ndarray]:
+        return self.model_.search.map_chunks(answer, X, self.training_.metric)
+
     def _extend(self, X: Points) -> np.ndarray:
-        return self.model_.transform(in_metric(X, self.training_.metric))
+        return self.model_.transform(X)
 
     @lazy_on_dask
     def place(self, X: Any) -> Placement:
-        """Coordinates of new points with what is known about their quality.
+        """Return the coordinates of new points on the map, and how far to trust them.
 
         Parameters
         ----------
@@ -233,14 +240,15 @@ class PCAExtension(NeighborQueriesMixin, MapExtension):
         """
         check_fitted(self)
         X, dtype = check_rows(self, X)
-        kind, metric = self.training_.answer_type(dtype), self.training_.metric
-        place = self.model_.place
-        return Placement(*map_chunks(lambda rows: place(in_metric(rows, metric), kind), X))
+        kind = self.training_.answer_type(dtype)
+        return Placement(*self._map_chunks(lambda rows: self.model_.place(rows, kind), X))
 
     def _training_state(self) -> TrainingState:
-        n, metric = self.training_.n_rows, self.training_.metric
-        parts = self.index_, self.distinct_, metric, self.model_
-        return TrainingState(*parts, np.arange(n), n, self.embedding_)
+        n = self.training_.n_rows
+        return TrainingState(
+            index=self.index_, duplicates=self.distinct_, metric=self.training_.metric,
+            model=self.model_, rows=np.arange(n), n_rows=n, images=self.embedding_,
+        )  # fmt: skip
 
     @property
     def index_(self) -> NeighborIndex:
@@ -249,29 +257,29 @@ class PCAExtension(NeighborQueriesMixin, MapExtension):
 
     @property
     def n_neighbors_(self) -> int:
-        """Number of neighbours in use, or the least number in a ball."""
+        """Number of neighbours, or the minimum number in a ball."""
         return self.model_.fitted.placer.n_neighbors or len(self.distinct_.rows)
 
     @property
     def weighting_(self) -> Any:
-        """Weighting in use: its name if it has one, else the object."""
+        """Fitted weighting: its name if it has one, otherwise the object."""
         weighting = self.model_.fitted.placer.weighting
-        names = {known: name for name, known in NAMED.items()}
+        names = {named: name for name, named in NAMED.items()}
         return names.get(weighting, getattr(weighting, "function", weighting))
 
     @property
     def order_(self) -> int:
-        """Degree of the local polynomial in use."""
+        """Degree of the local polynomial."""
         return self.model_.fitted.placer.order
 
     @property
     def loss_(self) -> str:
-        """Loss in use."""
+        """Loss that is summed over the neighbours."""
         return self.model_.fitted.placer.loss
 
     @property
     def tangent_dim_(self) -> int:
-        """Tangent dimension in use."""
+        """Dimension of the tangent coordinates."""
         return self.model_.fitted.placer.tangent_dim
 
     @property

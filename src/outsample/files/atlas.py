@@ -139,7 +139,7 @@ def write_parquet(path: str | os.PathLike[str], model: Any, X: Any = None, **opt
 
 def _own_neighbors(training: TrainingState, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the neighbours of the training rows, each row itself before its duplicates."""
-    distances, rows = nearest_rows(training, training.index.X[training.distinct.groups], k)
+    distances, rows = nearest_rows(training, training.index.X[training.duplicates.groups], k)
     own = np.arange(len(rows))[:, None]
     at = np.where((rows == own).any(axis=1), (rows == own).argmax(axis=1), k - 1)
     for row in np.flatnonzero(at > 0):  # before it are only duplicates, which move up by one

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from outsample._validation import GENERATORS, TrainingRecord
-from outsample.estimators.diffusion_maps import LEAST_EIGENVALUE, DiffusionMaps
+from outsample.estimators.diffusion_maps import MIN_EIGENVALUE, DiffusionMaps
 from outsample.estimators.extended import Extended, NotKept
 from outsample.estimators.harmonics import GeometricHarmonics
 from outsample.estimators.multiscale import MultiscaleExtension
@@ -21,7 +21,7 @@ from outsample.estimators.novelty_detector import NoveltyDetector
 from outsample.estimators.novelty_model import NoveltyModel
 from outsample.estimators.nystroem import NystroemExtension
 from outsample.estimators.pca_extension import PCAExtension
-from outsample.estimators.pca_parameters import given_parameters
+from outsample.estimators.pca_parameters import constraints_for
 from outsample.estimators.pyramids import Candidate, LaplacianPyramids
 from outsample.files.kinds import (
     any_float,
@@ -50,7 +50,7 @@ from outsample.files.part_schema import (
 from outsample.files.placer_schema import PLACERS, WEIGHTINGS
 from outsample.files.schema import bare, default_attributes, is_a, parameter, register
 from outsample.files.scope import Kind, SchemaError, Scope
-from outsample.neighbors.duplicates import Distinct
+from outsample.neighbors.duplicates import Duplicates
 from outsample.placers.leave_one_out import LeftOut, Trial
 from outsample.placers.map_model import MapModel
 from outsample.spectral.bandwidth import Choice
@@ -152,7 +152,7 @@ def _check_extended(model: Extended, scope: Scope) -> None:
 def _check_pca_extension(model: PCAExtension, scope: Scope) -> None:
     _check_map(model, scope)
     n, m, d = (scope.size(letter) for letter in "nmd")
-    _check_with(model, lambda copy: given_parameters(copy, n, m, d, bool(scope.is_sparse)))
+    _check_with(model, lambda copy: constraints_for(copy, n, m, d, bool(scope.is_sparse)))
 
 
 def _check_pyramids(model: LaplacianPyramids, scope: Scope) -> None:
@@ -170,7 +170,7 @@ def _check_multiscale(model: MultiscaleExtension, scope: Scope) -> None:
 def _check_diffusion_maps(model: DiffusionMaps, scope: Scope) -> None:
     _check_map(model, scope)
     eigenvalues = model.eigenvalues_
-    if ((eigenvalues > 0) & (eigenvalues <= LEAST_EIGENVALUE)).any():
+    if ((eigenvalues > 0) & (eigenvalues <= MIN_EIGENVALUE)).any():
         raise SchemaError(".eigenvalues_ are too small to be extended")
     if isinstance(model.walk_, FixedWalk):
         scope.set_size("m", scope.size("n"))
@@ -250,7 +250,7 @@ levels = {
 # fmt: off
 _register(PCAExtension, _check_pca_extension, {
     **with_map, "weighting": either(parameter, is_a(*WEIGHTINGS, *PLACERS)),
-    "embedding_": coordinates("n", "d"), "distinct_": is_a(Distinct), "model_": is_a(MapModel),
+    "embedding_": coordinates("n", "d"), "distinct_": is_a(Duplicates), "model_": is_a(MapModel),
     "selection_": sequence(is_a(Trial), MAX_TRIALS), "left_out_": is_a(LeftOut),
     "loo_error_": any_float,
 })
@@ -278,7 +278,7 @@ _register(Extended, _check_extended, {
 _register(NoveltyDetector, _check_detector, {
     **fitted, "extension": optional(is_a(PCAExtension, Extended)), "random_state": random_state,
     "training_rows_": array("n", dtype=np.int64, low=0),
-    "extension_": optional(is_a(PCAExtension, Extended)), "distinct_": is_a(Distinct),
+    "extension_": optional(is_a(PCAExtension, Extended)), "distinct_": is_a(Duplicates),
     "model_": is_a(NoveltyModel), "scores_": scores(None, ascending=True), "offset_": score,
 })
 _register(StreamingExtension, _check_stream, {

@@ -36,7 +36,7 @@ from outsample.files.kinds import (
 from outsample.files.schema import is_a, register
 from outsample.files.scope import Kind, SchemaError, Scope
 from outsample.neighbors.approximate import WIDTHS
-from outsample.neighbors.duplicates import Distinct
+from outsample.neighbors.duplicates import Duplicates
 from outsample.neighbors.index import KINDS, NeighborIndex
 from outsample.neighbors.neighborhoods import Search
 from outsample.placers.map_model import MapModel
@@ -89,7 +89,7 @@ def _check_counts(value: Any, scope: Scope) -> None:
         raise SchemaError(".counts do not sum to the number of rows")
 
 
-def _check_distinct(value: Distinct, scope: Scope) -> None:
+def _check_distinct(value: Duplicates, scope: Scope) -> None:
     _check_counts(value, scope)
     if scope.size("m") < 2:
         raise SchemaError(".rows are fewer than two")
@@ -125,7 +125,7 @@ register(TrainingRecord, {
     "n_rows": integer(1), "is_sparse": boolean, "metric": metric, "n_jobs": n_jobs,
     "map_columns": integer(), "map_size": positive, "fits_float32": boolean,
 }, lambda value, scope: scope.set_sparse(value.is_sparse))
-register(Distinct, {
+register(Duplicates, {
     "groups": row_numbers("n", below="n"), "rows": row_numbers("m", below="n"),
     "counts": array("m", dtype=np.int64, low=1),
 }, _check_distinct)
@@ -208,7 +208,7 @@ def _check_fixed_walk(value: FixedWalk, scope: Scope) -> None:
 
 
 register(LocalWalk, {
-    "index": is_a(NeighborIndex), "distinct": is_a(Distinct), "k": integer(1, "m"),
+    "index": is_a(NeighborIndex), "distinct": is_a(Duplicates), "k": integer(1, "m"),
     "scales": lengths, "typical": positive, "dimension": positive, "weights": densities("m"),
     "unit": real(1e-3, 1e3), "n_parts": integer(1, "m"), "n_jobs": n_jobs,
 })

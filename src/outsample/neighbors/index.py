@@ -1,44 +1,31 @@
-"""Neighbour search: by an exact tree, or among candidates whose distances are recomputed.
+"""Neighbour search: one index, and the protocol that its backends implement.
 
-Search libraries and matrix products round distances differently from batch to batch. Here the
-distances of candidates are recomputed from the coordinates and ties are broken by index. If the
-candidates of a query could miss a neighbour, more are requested, or the query is compared with
-every training row. So all exact indexes and batch sizes return bit-identical neighbours.
+Every backend returns distances computed from the coordinates, and breaks ties by row number. So all
+exact backends and batch sizes return bit-identical neighbours. A new backend is a class with the
+methods of `SearchBackend`, and a line in `EXACT_BACKENDS`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 
-from outsample._compiled import search
-from outsample._compiled import tree as trees
-from outsample._parallel import over_rows
+from outsample.chunks import map_chunks
 from outsample.neighbors.approximate import (
-    COUNTED,
-    LEAST_ROWS,
-    TARGET,
-    WIDTHS,
+    APPROXIMATE_KINDS,
+    MIN_APPROXIMATE_ROWS,
+    RECALL_NEIGHBORS,
     Codes,
-    sample_rows,
-    share_found,
-    warn_if_poor,
+    adjust_width,
 )
-from outsample.neighbors.backends import FAR_AWAY, Products, Tree, share_looked_at
-from outsample.neighbors.truncation import first_columns
-from outsample.points import Points, kernel_rows, largest_entry, largest_in_rows
+from outsample.neighbors.brute_force import MAX_SCANNED_QUERIES, BruteForce
+from outsample.neighbors.kd_tree import KdTree, share_looked_at
+from outsample.points import Points
 from outsample.records import Neighbors
 
-# Batches of up to this many queries are compared with every row, without start-up cost.
-MAX_SCANNED_QUERIES = 4
-# Smaller normalised distances have squares that lost digits in a search library.
-SMALLEST_DISTANCE = 1e-140
-# Points are not scaled if the binary exponent of the largest entry is at most this.
-MAX_UNSCALED_EXPONENT = 64
 # Up to this many columns a k-d tree is chosen without a trial.
 MAX_TREE_COLUMNS = 10
 # Otherwise a tree of at most this many rows and entries searches the neighbours of a few queries.
@@ -48,16 +35,24 @@ MAX_TREE_COLUMNS = 10
 MAX_TRIAL_ROWS, MAX_TRIAL_ENTRIES = 10_000, 2**20
 TRIAL_QUERIES = 128
 MAX_TREE_SHARE = 0.35
-CHUNK_ENTRIES = 2**21
+# Neighbours that a backend returns at once, and the smallest chunk of queries.
+CHUNK_NEIGHBORS, MIN_SEARCH_ROWS = 2**21, 256
 
-
-INDEXES: dict[str, Callable[[Points, int | None], Any]] = {"kd_tree": Tree, "brute": Products}
-KINDS = (*INDEXES, "codes")
-# The approximate index for each exact one.
-APPROXIMATE_KINDS = {"kd_tree": "kd_tree", "brute": "codes"}
-CHOICES = ("auto", *INDEXES, "approximate")
+EXACT_BACKENDS: dict[str, Any] = {"kd_tree": KdTree, "brute": BruteForce}
+KINDS = (*EXACT_BACKENDS, "codes")
+CHOICES = ("auto", *EXACT_BACKENDS, "approximate")
 # One thread builds a backend while the others wait.
 _BUILDING = Lock()
+
+
+class SearchBackend(Protocol):
+    """Search structure over training rows (n, D): k-d tree, brute force, codes, or growing."""
+
+    def nearest(self, Q: Points, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the k nearest rows of each query and their distances, both (q, k)."""
+
+    def ball_sizes(self, Q: Points, radius: float) -> np.ndarray:
+        """Return the number of rows (q,) within the radius of each query."""
 
 
 class NeighborIndex:
@@ -82,9 +77,7 @@ class NeighborIndex:
     # Queries of `nearest` and `ball` so far, for tests. No result depends on it, copies start at 0,
     # and it is not exact with several threads.
     rows_searched: int = 0
-    width: int = 0
-    recall: float = 1.0
-    _built: Any = None
+    _built: SearchBackend | None = None
 
     def __init__(
         self,
@@ -93,174 +86,66 @@ class NeighborIndex:
         n_jobs: int | None = None,
         width: int = 0,
         recall: float = 1.0,
+        backend: SearchBackend | None = None,
     ) -> None:
         self.X = X if sparse.issparse(X) else np.ascontiguousarray(X, dtype=np.float64)
-        self.rows = kernel_rows(self.X)
-        self.n_jobs = n_jobs
-        largest = largest_entry(self.X)
-        # A power of two scales without rounding; points of normal size are not copied.
-        exponent = int(np.frexp(largest)[1])
-        is_scaled = abs(exponent) > MAX_UNSCALED_EXPONENT
-        self.scale = float(2.0 ** min(-exponent, 1000)) if is_scaled else 1.0
-        self.kind, self.width, self.recall = kind, width, recall
+        self.kind, self.n_jobs, self.width, self.recall = kind, n_jobs, width, recall
+        self._built = backend
         if kind in ("auto", "approximate"):
-            self.kind = self._fastest(self._normalised())
-        if kind == "approximate" and self.X.shape[0] >= LEAST_ROWS:
-            exact = NeighborIndex(self.X, self.kind, n_jobs)
+            self.kind = self._fastest()
+        if kind == "approximate" and self.X.shape[0] >= MIN_APPROXIMATE_ROWS:
+            exact = self._backend
             self.kind = APPROXIMATE_KINDS[self.kind]
-            if self.kind == "kd_tree":  # the exact and the approximate search share the tree
-                self._built = exact._backend
-            self._measure(exact)
+            self._built = Codes(self.X, n_jobs) if self.kind == "codes" else exact
+            self.width, self.recall = adjust_width(self._built, self.kind, exact)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without the backend, which can be rebuilt from the points."""
-        state = vars(self).copy()
-        for name in ("rows_searched", "rows", "_built"):
-            state.pop(name, None)
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self.rows = kernel_rows(self.X)
+        return {k: v for k, v in vars(self).items() if k not in ("rows_searched", "_built")}
 
     @property
-    def _backend(self) -> Any:
+    def _backend(self) -> SearchBackend:
         """Return the backend, built at first use: a loaded model may never need it."""
         if self._built is None:
             with _BUILDING:
                 if self._built is None:
-                    build = INDEXES.get(self.kind, Codes)
-                    self._built = build(self._normalised(), self.n_jobs)
+                    build = EXACT_BACKENDS.get(self.kind, Codes)
+                    self._built = build(self.X, self.n_jobs, self.width)
         return self._built
-
-    def _measure(self, exact: NeighborIndex) -> None:
-        """Increase the width until the recall of a sample of rows reaches the target."""
-        rows = self.X[sample_rows(self.X.shape[0])]
-        true = exact._nearest(rows, COUNTED).indices
-        for width in WIDTHS[self.kind]:
-            self.width = width
-            self.recall = share_found(self._nearest(rows, COUNTED).indices, true)
-            if self.recall >= TARGET:
-                return
-        if self.kind == "kd_tree":
-            self.width, self.recall = 0, 1.0
-        warn_if_poor(self.recall)
 
     def build(self) -> None:
         """Build the backend now instead of at the first query."""
-        _ = self._backend
+        self.search(self.X[: MAX_SCANNED_QUERIES + 1], 1)
 
-    def _normalised(self) -> Points:
-        """Return points whose squares cannot overflow: the points themselves, or a scaled copy."""
-        return self.X if self.scale == 1 else self.X * self.scale
-
-    def _fastest(self, normalised: Points) -> str:
+    def _fastest(self) -> str:
         """Return the faster backend, by the work of a tree on a sample of the training rows."""
-        n, columns = normalised.shape
-        if sparse.issparse(normalised):
+        n, columns = self.X.shape
+        if sparse.issparse(self.X):
             return "brute"
         if columns <= MAX_TREE_COLUMNS or n <= TRIAL_QUERIES:
             return "kd_tree"
         m = min(n, MAX_TRIAL_ROWS, max(TRIAL_QUERIES, MAX_TRIAL_ENTRIES // columns))
-        rows, queries = (
-            normalised[np.linspace(0, n - 1, c).astype(int)] for c in (m, TRIAL_QUERIES)
-        )
-        share = share_looked_at(rows, queries, min(m, COUNTED), self.n_jobs)
+        rows, queries = (self.X[np.linspace(0, n - 1, c).astype(int)] for c in (m, TRIAL_QUERIES))
+        share = share_looked_at(rows, queries, min(m, RECALL_NEIGHBORS), self.n_jobs)
         return "kd_tree" if share <= MAX_TREE_SHARE else "brute"
 
     def nearest(self, Q: Points, k: int) -> Neighbors:
         """Return the k nearest training rows of each query (q, D); k is at most n."""
-        self.rows_searched += Q.shape[0]
-        return self._nearest(Q, k)
+        q = Q.shape[0]
+        self.rows_searched += q
+        indices, distances = self.search(Q, k)
+        return Neighbors(np.arange(q + 1) * k, indices.ravel(), distances.ravel(), np.full(q, k))
 
-    def _nearest(self, Q: Points, k: int) -> Neighbors:
-        q, least = Q.shape[0], min(COUNTED, self.X.shape[0]) if self.width else 0
-        if q and k < least:  # so that the first k do not depend on k
-            return first_columns(self._nearest(Q, least), k)
-        indices = np.empty((q, k), dtype=np.int64)
-        distances = np.empty((q, k))
-        chunk = max(256, CHUNK_ENTRIES // (k + 1))
-        for start in range(0, q, chunk):
-            rows = slice(start, start + chunk)
-            self._nearest_chunk(Q[rows], k, indices[rows], distances[rows])
-        indptr = np.arange(0, q * k + 1, k) if q else np.zeros(1, dtype=np.int64)
-        return Neighbors(indptr, indices.ravel(), distances.ravel(), np.full(q, k))
-
-    def _nearest_chunk(self, Q: Points, k: int, indices: np.ndarray, distances: np.ndarray) -> None:
-        if self.kind == "kd_tree":
-            share, Q = self.width / 100 if self.width else 1.0, np.ascontiguousarray(Q)
-            order = self._backend.order(Q, self.scale, self.n_jobs)
-            self._in_tree(trees.nearest_in_tree, Q, share, order, indices, distances)
-            return
-        n, open_rows = self.X.shape[0], np.arange(Q.shape[0])
-        if self.width:
-            open_rows = self._guess(Q, k, indices, distances)
-            if not len(open_rows):
-                return
-        elif Q.shape[0] > MAX_SCANNED_QUERIES:
-            # Ties at the last place are common on grids and among duplicates: if the last
-            # candidate is not farther than the k-th neighbour, more candidates are requested.
-            for width in (k + 1, 2 * k + 16):
-                open_rows = self._propose(Q, k, min(width, n), open_rows, indices, distances)
-                if not len(open_rows):
-                    return
-        q, queries = len(open_rows), kernel_rows(Q[open_rows])
-        nearest, lengths = np.empty((q, k), dtype=np.int64), np.empty((q, k))
-        over_rows(search.scan_nearest, q, self.n_jobs, self.rows, n, queries, nearest, lengths)
-        indices[open_rows], distances[open_rows] = nearest, lengths
-
-    def _in_tree(self, kernel: Callable[..., None], Q: np.ndarray, *arguments: object) -> None:
-        arrays = (self.rows, *self._backend.arrays, self.scale, np.ascontiguousarray(Q))
-        over_rows(kernel, Q.shape[0], self.n_jobs, *arrays, *arguments)
-
-    def _propose(
-        self,
-        Q: Points,
-        k: int,
-        width: int,
-        rows: np.ndarray,
-        indices: np.ndarray,
-        distances: np.ndarray,
-    ) -> np.ndarray:
-        """Write the neighbours that ``width`` candidates determine; return the other rows."""
-        is_near = largest_in_rows(Q[rows]) < FAR_AWAY / self.scale
-        rows, beyond = rows[is_near], rows[~is_near]
-        scaled = Q[rows] * self.scale
-        if not len(rows):
-            return beyond
-        candidates = self._backend.query(scaled, width, self.n_jobs).astype(np.int64)
-        nearest, lengths = self._nearest_of(candidates, Q[rows], width)
-        indices[rows], distances[rows] = nearest[:, :k], lengths[:, :k]
-        if width == self.X.shape[0]:
-            return beyond
-        last, kth = lengths[:, -1] * self.scale, lengths[:, k - 1] * self.scale
-        gap = last**2 - kth**2
-        rounding = 2 * self._backend.square_error(scaled, last)
-        is_settled = (gap > rounding) & (last > SMALLEST_DISTANCE)
-        return np.concatenate([rows[~is_settled], beyond])
-
-    def _guess(self, Q: Points, k: int, indices: np.ndarray, distances: np.ndarray) -> np.ndarray:
-        """Write the nearest of approximate candidates; return the rows that have to be scanned."""
-        width = min(max(self.width, 2 * k), self.X.shape[0])
-        with np.errstate(over="ignore"):  # such a row is scanned
-            scaled = Q * self.scale
-        is_settled = self._backend.is_near(scaled)
-        candidates = self._backend.query(scaled[is_settled], width, self.n_jobs)
-        is_complete = (candidates >= 0).all(axis=1)
-        is_settled[is_settled] = is_complete
-        candidates = np.ascontiguousarray(candidates[is_complete])
-        indices[is_settled], distances[is_settled] = self._nearest_of(candidates, Q[is_settled], k)
-        return np.flatnonzero(~is_settled)
-
-    def _nearest_of(
-        self, candidates: np.ndarray, Q: Points, k: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the k nearest (q, k) of candidates (q, c), and their exact distances (q, k)."""
-        q = len(candidates)
-        indices, distances = np.empty((q, k), dtype=np.int64), np.empty((q, k))
-        arrays = self.rows, kernel_rows(Q), candidates, indices, distances
-        over_rows(search.nearest_candidates, q, self.n_jobs, *arrays)
-        return indices, distances
+    def search(self, Q: Points, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the k nearest rows of each query and their distances, both (q, k)."""
+        if not Q.shape[0]:
+            return np.empty((0, k), dtype=np.int64), np.empty((0, k))
+        # An approximate search for fewer neighbours would find others among the first k.
+        width = max(k, min(RECALL_NEIGHBORS, self.X.shape[0])) if self.width else k
+        max_rows = max(MIN_SEARCH_ROWS, CHUNK_NEIGHBORS // (width + 1))
+        answer = self._backend.nearest
+        indices, distances = map_chunks(lambda rows: answer(rows, width), Q, max_rows)
+        return (indices, distances) if width == k else (indices[:, :k], distances[:, :k])
 
     def ball(self, Q: Points, radius: float, at_least: int) -> Neighbors:
         """Return the training rows within ``radius`` of each query (Eq. 4.1), the paper's epsilon.
@@ -279,22 +164,13 @@ class NeighborIndex:
         level = np.ceil(np.log2(taken)).astype(int)
         for size in np.unique(level):
             rows = np.flatnonzero(level == size)
-            nearest = self._nearest(Q[rows], int(taken[rows].max()))
-            width = nearest.indptr[1]
+            width = int(taken[rows].max())
+            nearest, lengths = self.search(Q[rows], width)
             is_kept = np.arange(width) < taken[rows][:, None]
-            target = indptr[rows][:, None] + np.arange(width)
-            indices[target[is_kept]] = nearest.indices.reshape(is_kept.shape)[is_kept]
-            distances[target[is_kept]] = nearest.distances.reshape(is_kept.shape)[is_kept]
+            target = (indptr[rows][:, None] + np.arange(width))[is_kept]
+            indices[target], distances[target] = nearest[is_kept], lengths[is_kept]
         return Neighbors(indptr, indices, distances, inside)
 
     def ball_sizes(self, Q: Points, radius: float) -> np.ndarray:
-        """Return the number of rows within the radius of each query, by exact distances."""
-        sizes = np.empty(Q.shape[0], dtype=np.int64)
-        if self.kind == "kd_tree":
-            self._in_tree(trees.counts_in_tree, Q, float(radius), sizes)
-        else:
-            rows, queries = (self.rows, self.X.shape[0]), kernel_rows(Q)
-            over_rows(
-                search.scan_ball_counts, len(sizes), self.n_jobs, *rows, queries, radius, sizes
-            )
-        return sizes
+        """Return the number of rows (q,) within the radius of each query, by exact distances."""
+        return self._backend.ball_sizes(Q, float(radius))

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from outsample.chunks import MAX_CHUNK_ROWS, chunks, map_chunks
 from outsample.neighbors.index import NeighborIndex
 from outsample.neighbors.reduced_coordinates import ReducedCoordinates
 from outsample.neighbors.ties import tied_sizes, with_ties
 from outsample.neighbors.truncation import first_counts, without_self
-from outsample.points import Points
+from outsample.points import Points, float64_rows, in_metric
 from outsample.records import Neighbors
 
-QUERY_CHUNK_ROWS = 4096
 # Neighbours per chunk, and sampled queries whose ball sizes determine its number of rows.
 MAX_CHUNK_NEIGHBORS = 2**20
 SAMPLED_BALLS = 16
@@ -27,7 +27,7 @@ class Neighborhoods:
 
     ``near`` are the neighbours whose images count; ``reach`` (q,) is the distance of the next
     neighbour, at which a taper ends. ``wide`` holds the nearest neighbours of the wider search;
-    ``few`` holds them in fewer columns, if that is faster.
+    ``reduced`` holds them in fewer columns, if that is faster.
     """
 
     near: Neighbors
@@ -36,12 +36,12 @@ class Neighborhoods:
     search: Search
     Q: Points
     held_out: np.ndarray | None
-    few: ReducedCoordinates | None = None
+    reduced: ReducedCoordinates | None = None
 
     def narrowed(self, k: int) -> Neighborhoods:
         """Return smaller neighbourhoods of the same points."""
         near = self.search.narrowed(self.Q, self.wide, k, self.held_out)
-        near.few = self.few
+        near.reduced = self.reduced
         return near
 
     @cached_property
@@ -102,22 +102,32 @@ class Search:
         reach = np.where(near.inside >= np.diff(near.indptr), self.radius, reach)
         return Neighborhoods(near, reach, wide, self, Q, held_out)
 
-    def rows_at_once(self, Q: Points) -> int:
-        """Return the number of queries per chunk that bounds the memory of their neighbours.
+    def max_rows(self, Q: Points, metric: str = "euclidean") -> int:
+        """Return the number of queries that bounds the memory of their neighbours.
 
         A ball may contain every training point; the ball sizes of a sample of queries are counted.
         """
         if self.radius is None or not Q.shape[0]:
             return max(Q.shape[0], 1)
-        sample = np.linspace(0, Q.shape[0] - 1, min(Q.shape[0], SAMPLED_BALLS)).astype(int)
-        largest = int(self.index.ball_sizes(Q[sample], self.radius).max())
+        rows = np.linspace(0, Q.shape[0] - 1, min(Q.shape[0], SAMPLED_BALLS)).astype(int)
+        sample = in_metric(float64_rows(Q[rows]), metric)
+        largest = int(self.index.ball_sizes(sample, self.radius).max())
         return max(1, MAX_CHUNK_NEIGHBORS // max(largest, 1))
 
-    def batches(self, Q: Points) -> Iterator[Points]:
-        """Yield queries in chunks that bound the memory of a call."""
-        size = min(QUERY_CHUNK_ROWS, self.rows_at_once(Q))
-        for start in range(0, Q.shape[0], size):
-            yield Q[start : start + size]
+    def chunks(self, Q: Points, metric: str = "euclidean") -> Iterator[Points]:
+        """Yield queries of any real type as float64 chunks of bounded memory, in the metric."""
+        max_rows = min(MAX_CHUNK_ROWS, self.max_rows(Q, metric))
+        return (in_metric(rows, metric) for rows in chunks(Q, max_rows))
+
+    def map_chunks(
+        self,
+        answer: Callable[[Points], Sequence[np.ndarray]],
+        Q: Points,
+        metric: str = "euclidean",
+    ) -> list[np.ndarray]:
+        """Return the arrays of q rows that ``answer`` computes for `chunks` of queries."""
+        max_rows = min(MAX_CHUNK_ROWS, self.max_rows(Q, metric))
+        return map_chunks(lambda rows: answer(in_metric(rows, metric)), Q, max_rows)
 
     def nearest(self, Q: Points, k: int, held_out: np.ndarray | None = None) -> Neighbors:
         """Return the k nearest training rows, or all, as input of `narrowed`."""

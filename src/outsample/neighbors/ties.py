@@ -12,7 +12,7 @@ from outsample.records import Neighbors
 # Distances with a smaller relative difference are ties; rotating the points must not change them.
 TIE_TOLERANCE = 1e-9
 # At most 3 k + 48 neighbours; beyond, the row number decides: all points of a simplex are ties.
-MOST_TIMES, MOST_MORE = 3, 48
+MAX_TIE_FACTOR, MAX_EXTRA_TIES = 3, 48
 
 
 def with_ties(
@@ -33,7 +33,7 @@ def with_ties(
     near, reach = first_counts(wide, counts), _next_distances(wide, counts)
     again = np.flatnonzero((counts == width) & (width < n))
     if len(again):
-        max_size = max(MOST_TIMES * k + MOST_MORE, width)
+        max_size = max(MAX_TIE_FACTOR * k + MAX_EXTRA_TIES, width)
         wider = index.nearest(Q[again], min(max_size + 2, index.X.shape[0]))
         if held_out is not None:
             wider = without_self(wider, held_out[again])

@@ -30,9 +30,8 @@ from outsample.placers.all_points import (
 from outsample.placers.problem import WIDE_NEIGHBORS, local_units
 from outsample.placers.protocol import ModelFamily
 from outsample.placers.weighting import power_weights
-from outsample.points import Points, kernel_rows
+from outsample.points import Points, kernel_rows, unit_scale
 from outsample.records import Neighbors, Weights
-from outsample.spectral.units import unit_scale
 
 if TYPE_CHECKING:
     from outsample.placers.problem import Part, Problem

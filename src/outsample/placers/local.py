@@ -92,7 +92,7 @@ class FittedLocal:
     def leave_out(self, rows: np.ndarray, neighborhoods: Neighborhoods | None) -> np.ndarray:
         """Return coordinates (s, d) of training rows, by neighbourhoods without themselves."""
         assert neighborhoods is not None
-        weights, reduced = self.weights(neighborhoods), neighborhoods.few
+        weights, reduced = self.weights(neighborhoods), neighborhoods.reduced
         moved = None if reduced is None or weights.per_point else reduced.moved(neighborhoods.near)
         if reduced is None or moved is None:
             return self.weighting.solve(self.placer, neighborhoods.Q, neighborhoods, weights)

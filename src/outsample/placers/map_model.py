@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from outsample.neighbors.duplicates import Copies
+from outsample.neighbors.duplicates import LeftOutDuplicates
 from outsample.neighbors.neighborhoods import Neighborhoods, Search
 from outsample.placers.candidates import Constraints
 from outsample.placers.problem import UNIT_NEIGHBOR, WIDE_NEIGHBORS, Problem
@@ -42,16 +42,11 @@ class MapModel(NamedTuple):
     def transform(self, X: Points) -> np.ndarray:
         """Return coordinates (q, d) only; an all-points model needs no search."""
         k = self.fitted.placer.n_neighbors
-        parts = [
-            self.fitted.place(rows, None if k is None else self.search.around(rows, k))
-            for rows in self.search.batches(X)
-        ]
-        return np.concatenate(parts)
+        return self.fitted.place(X, None if k is None else self.search.around(X, k))
 
     def place(self, X: Points, dtype: np.dtype) -> Placement:
         """Return coordinates in ``dtype``, with their quality."""
-        parts = [self.judged(rows, self.solve(rows), dtype) for rows in self.search.batches(X)]
-        return Placement(*(np.concatenate(field) for field in zip(*parts, strict=True)))
+        return self.judged(X, self.solve(X), dtype)
 
     def around(self, X: Points, at_least: int = 0) -> Neighborhoods:
         """Return the neighbourhoods of points; ``wide`` has ``at_least`` neighbours.
@@ -92,7 +87,7 @@ class MapModel(NamedTuple):
 
 def learn(
     problem: Problem, constraints: Constraints, lipschitz: float | None, level: float,
-    copies: Copies,
+    copies: LeftOutDuplicates,
 ) -> tuple[MapModel, Selection]:  # fmt: skip
     """Select a model and calibrate its quality estimator; a ``lipschitz`` of None is estimated."""
     selection = select_model(problem, constraints)
@@ -107,7 +102,7 @@ def learn(
     if copies.share > 0:
         # A row with duplicates is placed by them. Their share among the calibration rows is made
         # equal to their share among all rows.
-        is_single = ~copies.has_copies[rows]
+        is_single = ~copies.has_duplicates[rows]
         n_duplicates = np.inf
         if is_single.any():
             n_duplicates = copies.share / max(1 - copies.share, 1e-9) * is_single.sum()

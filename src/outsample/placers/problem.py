@@ -75,7 +75,7 @@ class Problem:
 
     @cached_property
     def _max_rows(self) -> int:
-        return self.search.rows_at_once(self.X)
+        return self.search.max_rows(self.X)
 
     def share_search(self, rows: np.ndarray, is_wide: bool) -> None:
         """Search once for all candidates; ``is_wide`` if several of them are tried on the rows."""
@@ -89,7 +89,7 @@ class Problem:
         self._search(rows, k + 2)
         wide = first_rows(self._wide_left_out, len(rows))
         neighborhoods = self.search.narrowed(self._Q[: len(rows)], wide, k, rows)
-        neighborhoods.few = self._reduced.first(len(rows)) if self._reduced else None
+        neighborhoods.reduced = self._reduced.first(len(rows)) if self._reduced else None
         return neighborhoods
 
     def nearest(self, rows: np.ndarray, k: int) -> Neighbors:
@@ -100,11 +100,14 @@ class Problem:
         """Return the frames (n, d, d) of the neighbourhoods of all training points."""
         if self.search.radius is None:
             return local_pca.image_frames(self.Y, *self._training(k).framed, self.n_jobs)
-        parts = [
-            local_pca.image_frames(self.Y, *self.search.around(rows, k).framed, self.n_jobs)
-            for rows in self.search.batches(self.X)
-        ]
-        return Frames(*(np.concatenate(field) for field in zip(*parts, strict=True)))
+        return Frames(
+            *self.search.map_chunks(
+                lambda rows: local_pca.image_frames(
+                    self.Y, *self.search.around(rows, k).framed, self.n_jobs
+                ),
+                self.X,
+            )
+        )
 
     def _training(self, k: int) -> Neighborhoods:
         """Return the neighbourhoods of all training points, including themselves."""

@@ -31,9 +31,9 @@ from outsample.placers.landmarks import (
     leverages,
     solve,
 )
-from outsample.points import Points
+from outsample.points import Points, unit_scale
 from outsample.records import Neighbors, Weights
-from outsample.spectral.units import exact_mean, unit_scale
+from outsample.spectral.units import exact_mean
 
 if TYPE_CHECKING:
     from outsample.placers.problem import Problem

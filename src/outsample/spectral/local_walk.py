@@ -29,7 +29,7 @@ from scipy import sparse
 
 from outsample._compiled import affinity as kernels
 from outsample._parallel import over_rows
-from outsample.neighbors.duplicates import Distinct, distinct_points
+from outsample.neighbors.duplicates import Duplicates, find_duplicates
 from outsample.neighbors.graph import neighbor_distances
 from outsample.neighbors.index import NeighborIndex
 from outsample.neighbors.truncation import first_counts
@@ -74,7 +74,7 @@ class LocalWalk:
     """
 
     index: NeighborIndex
-    distinct: Distinct
+    distinct: Duplicates
     k: int
     scales: np.ndarray
     typical: float
@@ -167,7 +167,7 @@ def local_walk(
     (sum c^2)^2 / (n sum c^4), about the share of the points that it moves, is below `SPIKE_SHARE`
     for its entries c. If more neighbours do not help, the first walk is returned.
     """
-    distinct = distinct_points(X, n_jobs)
+    distinct = find_duplicates(X, n_jobs)
     index = NeighborIndex(X[distinct.rows], n_jobs=n_jobs)
     n = len(distinct.rows)
     first = k
@@ -200,7 +200,7 @@ def is_spiky(functions: np.ndarray) -> bool:
 
 
 def _walk(
-    index: NeighborIndex, distinct: Distinct, k: int, alpha: float, count: int, n_jobs: int | None
+    index: NeighborIndex, distinct: Duplicates, k: int, alpha: float, count: int, n_jobs: int | None
 ) -> tuple[LocalWalk, Modes]:
     pairs, scales = neighbor_distances(index, k)
     typical = float(np.median(scales))

@@ -7,22 +7,12 @@ from typing import TypeVar
 
 import numpy as np
 
-from outsample.points import Points, largest_entry
+from outsample.points import Points, largest_entry, unit_scale
 
 # Scaled coordinates are clipped to this; their squares do not overflow.
 MAX_COORDINATE = 1e150
 
 Square = TypeVar("Square", float, np.ndarray)
-
-
-def unit_scale(X: Points) -> float:
-    """Return the power of two that scales the largest entry to 1/2 ... 1; 1 if all are 0.
-
-    >>> unit_scale(np.array([[3.0], [-5.0]]))
-    0.125
-    """
-    largest = largest_entry(X)
-    return float(2.0 ** -np.clip(np.frexp(largest)[1], -1000, 1000)) if largest > 0 else 1.0
 
 
 def scaled(X: Points, scale: float) -> Points:

@@ -1,4 +1,4 @@
-"""Discoveries in a stream of p-values, with the rate of false ones under control at every time."""
+"""Online control of the false discovery rate in a stream of p-values."""
 
 from __future__ import annotations
 
@@ -12,30 +12,31 @@ from numpy.typing import NDArray
 
 from outsample._validation import check_number
 
-# gamma_j ~ log(max(j, 2)) / (j exp(sqrt(log j))), of sum one over all j; the constant is one over
-# the sum to 10^8 and the integral beyond it.
-SPENT = 0.079
-# Shares of discoveries up to this age are summed one by one.
+# Normalises gamma_j ~ log(max(j, 2)) / (j exp(sqrt(log j))) to sum 1: the inverse of the sum to
+# 10^8 plus the integral beyond.
+SHARE_FACTOR = 0.079
+# The shares of discoveries up to this age are summed one by one.
 RECENT_AGE = 64
-# Beyond, g is a sum of exponentials, at most 0.3 % lower up to the last age, and lower after it.
-LAST_AGE = 1e12
+# Beyond it, g is a sum of exponentials, at most 0.3 % lower up to this age, and lower afterwards.
+MAX_FITTED_AGE = 1e12
 
 
 class OnlineDiscoveries:
-    r"""Pick out arrivals that do not belong, with the false discovery rate under control for ever.
+    r"""Detect abnormal arrivals with a controlled false discovery rate at all times.
 
-    LORD++: arrival t is a discovery if its p-value is at most ``a_t``, a level that is spent as
-    arrivals pass and earned again with every discovery,
+    LORD++: arrival t is a discovery if its p-value is at most ``a_t``, a level that decreases with
+    every arrival and increases with every discovery,
 
     ``a_t = w g(t) + (fdr - w) g(t - t_1) + fdr sum_{j > 1} g(t - t_j)``,
 
-    with t_j the times of discoveries, ``w = fdr / 2`` and g falling, of sum at most one. Among
-    discoveries up to any time, the expected share of false ones is at most ``fdr``, for p-values
-    that are valid given the past; conformal ones that share a calibration are so approximately.
+    with t_j the times of discoveries, ``w = fdr / 2`` and g decreasing, with sum at most 1. Among
+    the discoveries up to any time, the expected share of false ones is at most ``fdr``, for
+    p-values that are valid given the past; conformal p-values that share a calibration are
+    approximately so.
 
-    A p-value takes the same time however many discoveries there were: beyond an age of 64 arrivals
-    g is a sum of exponentials, whose sum over all discoveries follows from the one before. Any
-    falling g of sum at most one has the guarantee; this one is at most 0.3 % below that of the
+    The time per p-value does not depend on the number of discoveries: beyond an age of 64 arrivals
+    g is a sum of exponentials, whose sum over all discoveries is updated recursively. The guarantee
+    holds for any decreasing g with sum at most 1; this one is at most 0.3 % below that of the
     references, up to an age of 10^12 arrivals.
 
     Parameters
@@ -69,31 +70,31 @@ class OnlineDiscoveries:
         self._old_shares = np.zeros(len(_exponentials()[0]))
 
     def test(self, p_values: Any) -> NDArray[np.bool_]:
-        """Test arrivals, one after another.
+        """Test arrivals in order.
 
         Parameters
         ----------
         p_values : array-like of shape (q,)
-            Their p-values, in the order in which they came.
+            Their p-values, in the order of arrival.
 
         Returns
         -------
         ndarray of bool of shape (q,)
-            Whether each is a discovery.
+            Which of them are discoveries.
         """
-        values, found = np.asarray(p_values, dtype=np.float64), []
+        values, is_discovery = np.asarray(p_values, dtype=np.float64), []
         if values.ndim != 1 or not ((values >= 0) & (values <= 1)).all():
-            raise ValueError("p_values must be a row of numbers from 0 to 1.")
+            raise ValueError("p_values must be a 1-D array of numbers from 0 to 1.")
         for p in values:
             self._next_arrival()
-            found.append(bool(p <= self.level()))
-            if found[-1]:
+            is_discovery.append(bool(p <= self.level()))
+            if is_discovery[-1]:
                 self.discovered_at_.append(self.n_tested_)
                 self._recent.append(self.n_tested_)
-        return np.array(found, dtype=bool)
+        return np.array(is_discovery, dtype=bool)
 
     def level(self) -> float:
-        """Return the level of the last arrival that was tested; before any, that of the first."""
+        """Return the level of the latest tested arrival; of the first, if none was tested."""
         t, half = max(self.n_tested_, 1), self.fdr / 2
         shares = sum(_share(t - at) for at in self._recent if at < t)
         earned = self.fdr * (shares + float(self._old_shares.sum()))
@@ -102,7 +103,7 @@ class OnlineDiscoveries:
         return half * _share(t) + earned
 
     def _next_arrival(self) -> None:
-        """Go on by one arrival: shares of old discoveries fall, one more may be old."""
+        """Advance by one arrival: shares of old discoveries decrease, another may become old."""
         coefficients, factors = _exponentials()
         self.n_tested_ += 1
         self._old_shares *= factors
@@ -112,15 +113,15 @@ class OnlineDiscoveries:
 
 
 def _share(t: float) -> float:
-    """g(t): what is spent at a time after earning; falls, of sum one."""
-    return SPENT * log(max(t, 2)) / (t * exp(sqrt(log(t))))
+    """Return g(t), the share of a discovery's level that is spent t arrivals later."""
+    return SHARE_FACTOR * log(max(t, 2)) / (t * exp(sqrt(log(t))))
 
 
 @cache
 def _exponentials() -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients c and factors f with ``sum_i c_i f_i^(t - 65)`` just below g(t) for t > 64."""
-    since = np.unique(np.geomspace(1, LAST_AGE, 1000).round()) - 1
-    rates = np.exp(np.arange(1 - np.log(RECENT_AGE), -1 - np.log(LAST_AGE), -1.0))
+    """Return c and f such that ``sum_i c_i f_i^(t - 65)`` is just below g(t) for t > 64."""
+    since = np.unique(np.geomspace(1, MAX_FITTED_AGE, 1000).round()) - 1
+    rates = np.exp(np.arange(1 - np.log(RECENT_AGE), -1 - np.log(MAX_FITTED_AGE), -1.0))
     shares = np.array([_share(t) for t in since + RECENT_AGE + 1])
     terms = np.exp(-since[:, None] * rates) / shares[:, None]
     units = terms.max(axis=0)

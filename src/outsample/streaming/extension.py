@@ -1,4 +1,4 @@
-"""A map that learns from what arrives, and knows when it is out of date."""
+"""A fitted map that learns from arriving rows, and reports when it is out of date."""
 
 from __future__ import annotations
 
@@ -9,31 +9,32 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from outsample._validation import check_number, check_queries
+from outsample._validation import check_number, check_queries, check_rows
 from outsample.estimators.novelty_detector import NoveltyDetector
 from outsample.estimators.pca_extension import PCAExtension
-from outsample.points import Points, in_metric
-from outsample.streaming.drift_status import drift_of, reason_of
-from outsample.streaming.drift_tests import Drift
-from outsample.streaming.memory import Memory, nothing_learned
+from outsample.points import in_metric
+from outsample.records import JudgedPlacement, Placement
+from outsample.streaming.drift_status import Drift, drift_of, refit_reason
+from outsample.streaming.memory import Memory, empty_memory
 from outsample.streaming.model import starting_model
 from outsample.streaming.refitting import new_map
-from outsample.streaming.writer import Learned, Snapshot, StreamWriter, stacked
+from outsample.streaming.stream_columns import stacked
+from outsample.streaming.writer import Learned, Snapshot, StreamWriter
 
-# This part of the window waits.
-WAITING = 10
-# One thread starts a stream, the others wait for it.
+# The default delay is this fraction (1 / 10) of the window.
+DELAY_FRACTION = 10
+# One thread starts a stream while the others wait.
 _STARTING = Lock()
 
 
 class StreamingExtension(BaseEstimator):
-    """Let a fitted map learn from what arrives, and tell when it is out of date.
+    """Learn from arriving rows on a fitted map, and report when the map is out of date.
 
-    ``place`` answers as the detector does; ``learn`` places arrivals and then learns from them.
-    *Every* arrival refreshes the calibration of p-values, but a run of strange ones only once; only
-    those whose p-value is above ``guard`` become neighbours of later points, with their placement
-    for an image, and only when ``delay`` others have arrived, at the end of a step (see Notes). The
-    original points never move or leave. The model that was given is never changed.
+    ``place`` returns what the detector returns; ``learn`` places arrivals and then learns from
+    them. *Every* arrival refreshes the calibration of p-values, but a run of unusual ones only
+    once. Only arrivals whose p-value is above ``guard`` become neighbours of later points, with
+    their placement as image, and only after ``delay`` further arrivals, at the end of a step (see
+    Notes). The original points never move or leave. The extension itself is not changed.
 
     Parameters
     ----------
@@ -56,15 +57,15 @@ class StreamingExtension(BaseEstimator):
     n_seen_, n_learned_ : int
         Arrivals so far, and those that became neighbours or wait for it.
     drift_ : Drift
-        Whether the map still fits what arrives; prints as a sentence.
+        Whether the map still fits the arrivals; prints as a sentence.
     needs_refit_ : bool
-        Whether it is out of date; ``drift_.reason`` says why.
+        Whether the map is out of date; ``drift_.reason`` is the reason.
     n_features_in_ : int
         D.
 
     See Also
     --------
-    NoveltyDetector : What judges the arrivals.
+    NoveltyDetector : Scores and p-values of the arrivals.
 
     Notes
     -----
@@ -124,29 +125,29 @@ class StreamingExtension(BaseEstimator):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute; a stream that has started keeps its parameters."""
-        held = vars(self)
-        if "_snapshot" in held and name in self._get_param_names():
-            same = value is held[name] or (name != "extension" and value == held[name])
-            if not same:
+        state = vars(self)
+        if "_snapshot" in state and name in self._get_param_names():
+            is_same = value is state[name] or (name != "extension" and value == state[name])
+            if not is_same:
                 raise ValueError(
-                    f"{name} cannot be changed once a stream has started: it is {held[name]!r}. "
-                    "Make a new StreamingExtension, which begins with nothing learned."
+                    f"{name} cannot be changed once a stream has started: it is {state[name]!r}. "
+                    "Create a new StreamingExtension, which starts without learned points."
                 )
         super().__setattr__(name, value)
 
     def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn what the extension takes."""
+        """Return scikit-learn's tags: sparse points are allowed if the extension allows them."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = get_tags(self.extension).input_tags.sparse
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the parameters and what is remembered; the rest is made of these."""
+        """Return the parameters and the memory; the other state is rebuilt from these."""
         state = super().__getstate__()
         return {name: part for name, part in state.items() if name not in ("_snapshot", "_writer")}
 
     def start(self) -> StreamingExtension:
-        """Get ready to answer, which the first call of anything else does too.
+        """Build the model now instead of at the first call of another method.
 
         Returns
         -------
@@ -156,7 +157,7 @@ class StreamingExtension(BaseEstimator):
         return self
 
     def place(self, X: Any) -> Any:
-        """Coordinates of new points, their quality, and whether the points belong.
+        """Return the coordinates of new points, their quality, and scores of a detector.
 
         Parameters
         ----------
@@ -166,11 +167,14 @@ class StreamingExtension(BaseEstimator):
         Returns
         -------
         JudgedPlacement or Placement
-            Of a detector or an extension.
+            With a detector, or without.
         """
-        now = self._now()
-        Q, dtype = self._checked(X)
-        return now.model.place(Q, dtype, now.calibration)
+        now, training = self._now(), self._core.training_
+        Q, dtype = check_rows(self.extension, X)
+        context = training.answer_type(dtype), now.calibration
+        search, place = now.model.model.search, now.model.place
+        fields = search.map_chunks(lambda rows: place(rows, *context), Q, training.metric)
+        return (Placement if now.calibration is None else JudgedPlacement)(*fields)
 
     def learn(self, X: Any) -> Learned:
         """Place arrivals, and learn from them.
@@ -183,35 +187,37 @@ class StreamingExtension(BaseEstimator):
         Returns
         -------
         Learned
-            ``placement``, what `place` answered before the step of each arrival, and ``accepted``.
+            ``placement``, what `place` returned before the step of each arrival, and ``accepted``.
         """
         self._now()
-        Q, dtype = self._checked(X)
+        Q, dtype = check_queries(self.extension, X)
+        training = self._core.training_
+        Q, dtype = in_metric(Q, training.metric), training.answer_type(dtype)
         with self._writer.lock:
             self._snapshot, learned = self._writer.after(self._snapshot, Q, dtype)
             self.memory_ = self._snapshot.memory
         return learned
 
     def refit(self, embedding: Any) -> StreamingExtension:
-        """Make a new map of the original and the learned points, and a stream around it.
+        """Return a new stream on a new map of the original and the learned points.
 
         Parameters
         ----------
         embedding : object with ``fit_transform``
-            Makes the map, of as many columns as the old one: a scikit-learn embedding, for
-            instance. It is cloned.
+            Computes the map, with as many columns as the old one: for example a scikit-learn
+            embedding. It is cloned.
 
         Returns
         -------
         StreamingExtension
-            Around a newly fitted extension with the same parameters; nothing has arrived yet. The
-            new map is turned, mirrored, scaled and shifted to fit the old images best, so that who
-            knew the old map finds their way. This stream stays as it is.
+            Has a newly fitted extension with the same parameters, and no arrivals yet. The new map
+            is rotated, reflected, scaled and shifted to fit the old images best, so that it looks
+            like the old map. This stream does not change.
         """
         X = stacked(self._core.model_.search.index.X, self._now().memory.points)
         Y = new_map(embedding, X, self._core.model_.quality.Y)
         extension = clone(self.extension)
-        if isinstance(extension, NoveltyDetector):  # it may have made its own map
+        if isinstance(extension, NoveltyDetector):  # it may embed the points itself
             extension.set_params(extension=clone(self._core))
         fitted = extension.fit(X, Y)
         return StreamingExtension(
@@ -220,49 +226,44 @@ class StreamingExtension(BaseEstimator):
 
     @property
     def n_seen_(self) -> int:
-        """Arrivals so far."""
+        """Number of arrivals."""
         return self._now().memory.n_seen
 
     @property
     def n_learned_(self) -> int:
-        """Arrivals that became neighbours or wait for it, those that left again among them."""
+        """Number of arrivals that became neighbours or wait for it, including removed ones."""
         return self._now().memory.n_learned
 
     @property
     def needs_refit_(self) -> bool:
-        """Whether the map is out of date; ``drift_.reason`` says why."""
-        return bool(reason_of(self._now(), self._writer.originals is not None))
+        """Whether the map is out of date; ``drift_.reason`` is the reason."""
+        return bool(refit_reason(self._now(), self._writer.originals is not None))
 
     @property
     def drift_(self) -> Drift:
-        """Whether the map still fits what arrives."""
+        """Whether the map still fits the arrivals."""
         return drift_of(self._now(), self._writer.originals, self._core.training_.map_size)
 
     @property
     def _core(self) -> PCAExtension:
-        """The extension that places, without what is around it."""
+        """The extension that places points, without the detector around it."""
         return getattr(self.extension, "_core", self.extension)
 
-    def _checked(self, X: Any) -> tuple[Points, Any]:
-        """Points in the metric, and the type to answer in."""
-        Q, dtype = check_queries(self.extension, X)
-        return in_metric(Q, self._core.training_.metric), self._core.training_.answer_type(dtype)
-
     def _now(self) -> Snapshot:
-        """Return the state of now; the first call makes it."""
+        """Return the current state; the first call builds it."""
         if "_snapshot" not in vars(self):
             with _STARTING:
                 if "_snapshot" not in vars(self):
-                    self._make()
+                    self._start()
         snapshot = self._snapshot
         if getattr(self._core, "model_", None) is not snapshot.model.original:
             raise ValueError(
                 "The extension of this stream was fitted again after the stream had started. "
-                "Make a new StreamingExtension, which begins with nothing learned."
+                "Create a new StreamingExtension, which starts without learned points."
             )
         return snapshot
 
-    def _make(self) -> None:
+    def _start(self) -> None:
         self._check_parameters()
         extension, core = self.extension, self._core
         has_scores = isinstance(extension, NoveltyDetector)
@@ -271,7 +272,7 @@ class StreamingExtension(BaseEstimator):
         if hasattr(extension, "feature_names_in_"):
             self.feature_names_in_ = extension.feature_names_in_
         if "memory_" not in vars(self):
-            self.memory_ = nothing_learned(model)
+            self.memory_ = empty_memory(model)
         originals = extension.scores_ if has_scores else None
         delay = self._delay(has_scores)
         self._writer = StreamWriter(originals, int(self.window), delay, float(self.guard))
@@ -280,7 +281,7 @@ class StreamingExtension(BaseEstimator):
     def _delay(self, has_scores: bool) -> int:
         if self.delay is not None:
             return int(self.delay)
-        return int(self.window) // WAITING if has_scores else 0
+        return int(self.window) // DELAY_FRACTION if has_scores else 0
 
     def _check_parameters(self) -> None:
         check_number("window", self.window, 20, 10**9, whole=True)
@@ -294,6 +295,6 @@ class StreamingExtension(BaseEstimator):
         check_is_fitted(extension)
         if isinstance(extension, NoveltyDetector) and extension._map is None:
             raise ValueError(
-                "There is no map to learn: give fit of the NoveltyDetector the images as well, "
-                "shape (n, d), and a PCAExtension to extend it."
+                "There is no map to learn: pass the images to fit of the NoveltyDetector, shape "
+                "(n, d), and use a PCAExtension to extend the map."
             )

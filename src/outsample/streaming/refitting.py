@@ -1,4 +1,4 @@
-"""A new map of what a stream knows, turned so that it looks like the old one."""
+"""A new map of the points of a stream, aligned with the old map."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from outsample.points import Points
 
 
 def new_map(embedding: Any, X: Points, old: np.ndarray) -> np.ndarray:
-    """Images (n + l, d) of points by an embedding, laid on the old images (n, d) of the first n."""
+    """Return images (n + l, d) by an embedding, aligned with ``old`` (n, d) on the first n rows."""
     if not hasattr(embedding, "fit_transform"):
         raise TypeError(
-            f"embedding is {embedding!r}, but must have fit_transform, as scikit-learn's have."
+            f"embedding is {embedding!r}, but must have fit_transform, as in scikit-learn."
         )
-    made = clone(embedding) if hasattr(embedding, "get_params") else embedding
-    Y = np.asarray(made.fit_transform(X), dtype=np.float64)
+    fresh = clone(embedding) if hasattr(embedding, "get_params") else embedding
+    Y = np.asarray(fresh.fit_transform(X), dtype=np.float64)
     if Y.shape != (X.shape[0], old.shape[1]):
         raise ValueError(
-            f"embedding gave shape {Y.shape} for {X.shape[0]} points, but must give "
+            f"embedding returned shape {Y.shape} for {X.shape[0]} points, but must return "
             f"({X.shape[0]}, {old.shape[1]}), as many columns as the map has."
         )
     if not np.isfinite(Y).all():
-        raise ValueError("embedding gave NaN or infinity.")
+        raise ValueError("embedding returned NaN or infinity.")
     return aligned(Y, old)
 
 
 def aligned(Y: np.ndarray, old: np.ndarray) -> np.ndarray:
-    """Images Y (n + l, d) turned, mirrored, scaled and shifted to fit ``old`` (n, d) best.
+    """Return images Y (n + l, d) rotated, reflected, scaled and shifted to fit ``old`` (n, d) best.
 
-    Orthogonal Procrustes on the n rows that both have: with ``U S V'`` the singular values of
+    Orthogonal Procrustes on the n common rows: with ``U S V'`` the singular value decomposition of
     ``Z'Z_old``, both centred, ``Z U V' tr(S) / |Z|^2``.
 
     References
@@ -47,7 +47,7 @@ def aligned(Y: np.ndarray, old: np.ndarray) -> np.ndarray:
     """
     center, target = Y[: len(old)].mean(axis=0), old.mean(axis=0)
     shared = Y[: len(old)] - center
-    size, wanted = np.abs(shared).max() or 1.0, np.abs(old - target).max() or 1.0
-    U, singular, V = np.linalg.svd((shared / size).T @ ((old - target) / wanted))
-    scale = singular.sum() / (((shared / size) ** 2).sum() or 1.0) * (wanted / size)
+    size, old_size = np.abs(shared).max() or 1.0, np.abs(old - target).max() or 1.0
+    U, singular, V = np.linalg.svd((shared / size).T @ ((old - target) / old_size))
+    scale = singular.sum() / (((shared / size) ** 2).sum() or 1.0) * (old_size / size)
     return (Y - center) @ (U @ V) * scale + target

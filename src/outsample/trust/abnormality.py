@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from outsample.neighbors.duplicates import Distinct
+from outsample.neighbors.duplicates import Duplicates
 from outsample.neighbors.index import NeighborIndex
 from outsample.neighbors.ties import tied_sizes, with_ties
 from outsample.neighbors.truncation import first_counts, without_self
@@ -121,7 +121,7 @@ def measured(
 
 def training_scores(
     index: NeighborIndex,
-    distinct: Distinct,
+    distinct: Duplicates,
     radius: float | None = None,
     n_jobs: int | None = None,
 ) -> TrainingScores:
