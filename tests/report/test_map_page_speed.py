@@ -62,7 +62,7 @@ def page_of(path, n_new, n_training=10_000):
 
 
 def measured(tmp_path, n_new):
-    """Size in MB, seconds to write and to the first picture, frames a second, ms of drawing."""
+    """Size in MB, seconds to write and to the first picture, frames per second, ms per frame."""
     begin = time.perf_counter()
     page = page_of(tmp_path / f"{n_new}.html", n_new)
     written = time.perf_counter() - begin
@@ -84,8 +84,8 @@ def test_speed_and_size(tmp_path):
     """Prints a table; with OUTSAMPLE_WRITE_FIGURES=1 it goes into docs/report.md."""
     limits = {100_000: (6, 1, 20), 1_000_000: (60, 8, 4)}
     rows = {n: measured(tmp_path, n) for n in limits}
-    head = ("new points", "file, MB", "written, s", "first picture, s", "frames a second",
-            "drawing one, ms")  # fmt: skip
+    head = ("new points", "file, MB", "written, s", "first picture, s", "frames per second",
+            "drawing a frame, ms")  # fmt: skip
     lines = [f"| {' | '.join(head)} |", "|" + " --- |" * len(head)]
     for n, (size, written, first, rate, drawing) in rows.items():
         cells = f"{size:.1f} | {written:.1f} | {first:.2f} | {rate:.0f} | {drawing:.0f}"
