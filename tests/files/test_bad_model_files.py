@@ -453,7 +453,7 @@ def test_mutants_are_refused_or_answer(tmp_path):
     assert done.returncode == 0, f"{lines[-1:]} {done.stderr[-2000:]}"
     assert not [line for line in lines if line.startswith("escape")]
     assert lines[-2] == f"at {MUTANTS - 1}" and len(files) > 15
-    assert int(lines[-1].removeprefix("memory ")) < model_file_fuzz.MOST_BYTES
+    assert int(lines[-1].removeprefix("memory ")) < model_file_fuzz.MAX_BYTES
     print(f"{MUTANTS} mutants, no escape, {lines[-1]} bytes")
 
 

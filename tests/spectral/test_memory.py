@@ -1,4 +1,4 @@
-"""Memory is asked for before a large matrix is made."""
+"""Available memory is checked before a large matrix is allocated."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from outsample.spectral import memory
 
 
-def test_memory_is_asked_for_first(monkeypatch):
+def test_memory_is_checked_first(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: 16e9)
     with pytest.raises(MemoryError, match=r"n = 200,000 points needs 320 GB.*use fewer"):
         memory.require_memory(200_000, "The kernel", "use fewer.")
