@@ -20,7 +20,7 @@ FLAGS = (
 
 
 class Browser:
-    """What tests do with a page: open, look, point, press, print."""
+    """Actions of tests on a page: open, read, click, drag, print."""
 
     def __init__(self, driver, downloads: Path) -> None:
         self.driver, self.downloads = driver, downloads
@@ -29,7 +29,7 @@ class Browser:
     def open(
         self, page: Path | str, width: int = 1280, height: int = 900, phone: bool = False
     ) -> None:
-        """Load a file or an address in a window of that size; wait until its map is drawn."""
+        """Load a file or URL in a window of this size; wait until its map is drawn."""
         self.resize(width, height, phone)
         self.drain()
         self.driver.get(page if isinstance(page, str) else page.absolute().as_uri())
@@ -43,15 +43,15 @@ class Browser:
         )
         self.command("Emulation.setTouchEmulationEnabled", {"enabled": phone})
 
-    def wait(self, asked: str, *given, seconds: float = 60) -> object:
-        """Ask until the answer is true; return it."""
+    def wait(self, script: str, *arguments, seconds: float = 60) -> object:
+        """Run a script until its result is true; return the result."""
         from selenium.webdriver.support.ui import WebDriverWait
 
         waiting = WebDriverWait(self.driver, seconds, 0.02)
-        return waiting.until(lambda _: self.run(asked, *given), asked)
+        return waiting.until(lambda _: self.run(script, *arguments), script)
 
     def settle(self) -> None:
-        """Wait for two frames: what was asked for is drawn."""
+        """Wait for two frames, after which pending changes are drawn."""
         self.driver.execute_async_script(
             "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done))"
         )
@@ -64,7 +64,7 @@ class Browser:
         return self.run("return document.querySelector(arguments[0]).innerText", selector)
 
     def change(self, selector: str, value: str) -> None:
-        """Give a control a value, as a hand would."""
+        """Set the value of a control and dispatch its events."""
         self.run(
             "const e = document.querySelector(arguments[0]); e.value = arguments[1];"
             "for (const kind of ['input', 'change']) e.dispatchEvent(new Event(kind))",
@@ -72,16 +72,16 @@ class Browser:
         )  # fmt: skip
         self.settle()
 
-    def mouse(self, kind: str, x: float, y: float, **more) -> None:
-        told = {"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1} | more
-        self.command("Input.dispatchMouseEvent", told)
+    def mouse(self, kind: str, x: float, y: float, **fields) -> None:
+        event = {"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1} | fields
+        self.command("Input.dispatchMouseEvent", event)
 
-    def drag(self, places, **more) -> None:
-        """Press at the first place, go through the others, let go at the last."""
-        self.mouse("mousePressed", *places[0], **more)
+    def drag(self, places, **fields) -> None:
+        """Press at the first position, move through the others, release at the last."""
+        self.mouse("mousePressed", *places[0], **fields)
         for place in places[1:]:
-            self.mouse("mouseMoved", *place, buttons=1, **more)
-        self.mouse("mouseReleased", *places[-1], **more)
+            self.mouse("mouseMoved", *place, buttons=1, **fields)
+        self.mouse("mouseReleased", *places[-1], **fields)
         self.settle()
 
     def media(self, **features: str) -> None:
@@ -95,27 +95,27 @@ class Browser:
         return base64.b64decode(self.command("Page.captureScreenshot", {"format": "png"})["data"])
 
     def pdf(self) -> bytes:
-        told = {"printBackground": True, "preferCSSPageSize": True}
-        return base64.b64decode(self.command("Page.printToPDF", told)["data"])
+        options = {"printBackground": True, "preferCSSPageSize": True}
+        return base64.b64decode(self.command("Page.printToPDF", options)["data"])
 
     def drain(self) -> tuple[list[str], list[str]]:
-        """Return what the console complained of and what was asked of a network, and forget it."""
-        said = [
+        """Return console warnings and requested URLs since the last call."""
+        messages = [
             entry["message"]
             for entry in self.driver.get_log("browser")
             if entry["level"] in ("SEVERE", "WARNING")
         ]
-        asked = []
+        urls = []
         for entry in self.driver.get_log("performance"):
             event = json.loads(entry["message"])["message"]
             if event["method"] == "Network.requestWillBeSent":
-                asked.append(event["params"]["request"]["url"])
-        return said, asked
+                urls.append(event["params"]["request"]["url"])
+        return messages, urls
 
 
 @contextmanager
 def browser(folder: Path) -> Iterator[Browser]:
-    """Start Chromium; where that cannot be done, skip the test, or fail it in CI."""
+    """Start Chromium; if that fails, skip the test, or fail it in CI."""
     try:
         from selenium import webdriver
     except ImportError:
@@ -132,7 +132,7 @@ def browser(folder: Path) -> Iterator[Browser]:
 
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("HOME", str(folder))  # nothing of it stays
+            patch.setenv("HOME", str(folder))  # removed with the folder
             patch.setenv("SE_OFFLINE", "true")
             driver = webdriver.Chrome(options=options, service=Service(driver_file))
     except WebDriverException as error:
@@ -140,8 +140,8 @@ def browser(folder: Path) -> Iterator[Browser]:
     try:
         downloads = folder / "downloads"
         downloads.mkdir()
-        told = {"behavior": "allow", "downloadPath": str(downloads)}
-        driver.execute_cdp_cmd("Browser.setDownloadBehavior", told)
+        download_options = {"behavior": "allow", "downloadPath": str(downloads)}
+        driver.execute_cdp_cmd("Browser.setDownloadBehavior", download_options)
         yield Browser(driver, downloads)
     finally:
         driver.quit()

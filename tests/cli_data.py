@@ -14,7 +14,7 @@ CHEAP = ("--weighting", "distance", "--n-neighbors", 8, "--order", 0, "--loss", 
 
 
 def run(*words, code=0, **options):
-    """Run a command, which must end with that exit code; nothing may be a traceback."""
+    """Run a command and check its exit code; tracebacks are failures."""
     result = CliRunner().invoke(main, [str(word) for word in words], **options)
     assert result.exit_code == code, (result.output, result.exception)
     assert "Traceback" not in result.output
@@ -23,7 +23,7 @@ def run(*words, code=0, **options):
 
 
 def check_named_options(name, message):
-    """Options that a message names are options of the command that was run."""
+    """Check that the options in a message are options of the command that was run."""
     command = main.commands.get(str(name))
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", message))
     if command is not None and not isinstance(command, click.Group):
@@ -40,7 +40,7 @@ def images(X):
 
 
 def write_csv(path, columns, delimiter=","):
-    """Write columns by name, numbers so that they come back to the last bit."""
+    """Write columns by name, numbers with all digits."""
     cells = [
         [str(cell) for cell in np.asarray(values).tolist()] for values in columns.values()
     ]
@@ -50,7 +50,7 @@ def write_csv(path, columns, delimiter=","):
 
 
 def named(X, stem):
-    """Columns of a table: an id, three features, a label."""
+    """Return the columns of a table: an id, three features, a label."""
     kinds = np.where(X[:, 0] > 0, "right", "left")
     return {"name": [f"{stem}{at}" for at in range(len(X))], **dict(zip("abc", X.T, strict=True)),
             "kind": kinds}  # fmt: skip

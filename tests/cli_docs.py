@@ -1,8 +1,7 @@
-"""What docs/cli.md says, made from the commands themselves; run this file to write it again.
+"""Generate the tables and outputs in docs/cli.md from the commands; run this file to update it.
 
-A fence of ``console`` holds commands after ``$`` and what they print; they are run one after the
-other in one folder. A table of options stands between ``<!-- options: NAME -->`` and
-``<!-- end -->``.
+A ``console`` block contains commands after ``$`` and their output; they run in order in one folder.
+A table of options is between ``<!-- options: NAME -->`` and ``<!-- end -->``.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ FENCE = re.compile(r"(```console\n)(.*?)(```)", re.S)
 
 
 def commands(group=main, path=()):
-    """Every command by its words."""
+    """Yield the full name of every command, and the command."""
     for name in group.list_commands(None):
         command = group.get_command(None, name)
         yield " ".join([*path, name]), command
@@ -33,7 +32,7 @@ def commands(group=main, path=()):
 
 
 def options_table(name):
-    """Options of a command as a table."""
+    """Return a table of the options of a command."""
     command = dict(commands())[name]
     context = click.Context(command)
     rows = ["| Option | |", "|---|---|"]
@@ -42,24 +41,25 @@ def options_table(name):
             flags = ", ".join([*option.opts, *option.secondary_opts])
             value = "" if option.is_flag else f" {option.make_metavar(context)}"
             default = option.default
-            told = f" Default: {default}." if option.show_default and not option.is_flag else ""
+            has_default = option.show_default and not option.is_flag
+            default_text = f" Default: {default}." if has_default else ""
             flags = f"{flags}{value}".replace("|", "\\|")
-            rows.append(f"| `{flags}` | {option.help}{told} |")
+            rows.append(f"| `{flags}` | {option.help}{default_text} |")
     return "\n".join(rows) + "\n"
 
 
 def with_tables(text):
-    """The page with its tables of options made again."""
-    return OPTIONS.sub(lambda found: found[1] + options_table(found[2]) + found[3], text)
+    """Return the page with new tables of options."""
+    return OPTIONS.sub(lambda match: match[1] + options_table(match[2]) + match[3], text)
 
 
 def with_output(text):
-    """The page with its commands run again, in a new folder."""
+    """Return the page with the output of its commands, run in a new folder."""
     with tempfile.TemporaryDirectory() as folder:
         before = os.getcwd()
         os.chdir(folder)
         try:
-            return FENCE.sub(lambda found: found[1] + _session(found[2], folder) + found[3], text)
+            return FENCE.sub(lambda match: match[1] + _session(match[2], folder) + match[3], text)
         finally:
             os.chdir(before)
 
@@ -70,19 +70,19 @@ def _session(text, folder):
 
 
 def _output(line):
-    """What a line prints: a command of ours, the head of a file, or one piped into the other."""
+    """Return the output of a line: a command, the head of a file, or a pipe of the two."""
     first, _, piped = line.partition(" | ")
     words = shlex.split(first)
-    given = None
+    piped_input = None
     if words[0] == "head":
         n, path = int(words[1][1:]), Path(words[2])
-        given = "".join(f"{row}\n" for row in path.read_text().splitlines()[:n])
+        piped_input = "".join(f"{row}\n" for row in path.read_text().splitlines()[:n])
         if not piped:
-            return "".join(f"{row[:98]}\n" for row in given.splitlines())
+            return "".join(f"{row[:98]}\n" for row in piped_input.splitlines())
     words = shlex.split(piped or first)
     assert words[0] == "outsample", line
     runner = CliRunner(env={"COLUMNS": "80"})
-    result = runner.invoke(main, words[1:], input=given)
+    result = runner.invoke(main, words[1:], input=piped_input)
     lines = [row[:98].rstrip() for row in result.stdout.rstrip().splitlines()]
     if result.exit_code:
         lines += [*result.stderr.splitlines(), f"(exit code {result.exit_code})"]
@@ -90,7 +90,7 @@ def _output(line):
 
 
 def masked(text):
-    """The page without the figures, which differ from machine to machine, and what is cut off."""
+    """Return the page without numbers, which differ between machines, and truncated rows."""
     text = "\n".join(row if len(row) < 97 else row.split(",")[0] for row in text.splitlines())
     return re.sub(r"\s+", " ", re.sub(r"-?\d[\d.,e+-]*", "#", text))
 

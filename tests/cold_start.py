@@ -1,4 +1,4 @@
-"""What the first use of all costs: a fresh process, nothing compiled."""
+"""Time of the first use: a new process with nothing compiled."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ print(json.dumps({
 
 
 def cold_start(cache, **parameters):
-    """Seconds of the steps with an empty folder for compiled code, and signatures by kernel."""
+    """Return seconds per step with an empty cache of compiled code, and signatures per kernel."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PROGRAM, json.dumps(parameters)],
         env=os.environ | {"NUMBA_CACHE_DIR": str(cache)}, capture_output=True, text=True,

@@ -1,7 +1,7 @@
-"""Random cases over every public estimator, each from one number, and what must be true of them.
+"""Random cases for every public estimator, each generated from one number, and their checks.
 
-`failure(draw(number))` is None, or says what is wrong; ``python tests/fuzzing.py number ...`` runs
-cases again and prints them.
+`failure(draw(number))` is None or a description of the failure; ``python tests/fuzzing.py number``
+runs a case again and prints it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class FirstColumn(TransformerMixin, BaseEstimator):
 
 
 PAPER = {"order": 0, "loss": "squared"}
-# What is fitted, by the name that a recipe shows.
+# Estimators by their names in a recipe.
 MODELS: dict[str, Callable[[], Any]] = {
     "pca": lambda: PCAExtension(),
     "distance": lambda: PCAExtension(weighting="distance", n_neighbors=2, **PAPER),
@@ -102,7 +102,7 @@ WITH_IMAGES = ("novelty map", "novelty ball")
 
 
 def takes_images(name: str) -> bool:
-    """Whether a model is fitted to points and images, not to points alone."""
+    """Return whether a model is fitted to points and images, or to points alone."""
     return name in WITH_IMAGES or not name.startswith(NO_IMAGES)
 
 
@@ -110,13 +110,13 @@ TYPES = ("float64", "float64", "float64", "float32", "int64", "int8", "bool", "o
 CONTAINERS = ("array", "array", "list", "frame", "fortran", "strided", "read-only", "memmap")
 FORMATS = ("csr", "csc", "coo")
 SHAPES = (
-    "normal", "normal", "uniform", "grid", "copies", "few places", "equal", "constant column",
+    "normal", "normal", "uniform", "grid", "duplicates", "few places", "equal", "constant column",
     "collinear", "heavy tails", "shifted", "zeros",
 )  # fmt: skip
 IMAGES = ("smooth", "smooth", "noise", "constant", "grid", "shifted", "heavy tails", "labels")
 
-# Refusals that name what is wrong with the input; everything else that is raised is a fault.
-REFUSALS = (
+# Messages that state what is wrong with the input; every other exception is a failure.
+EXPECTED_MESSAGES = (
     r"Input (X|y) has an entry of size .* can be handled; scale it down\.",
     r"n_components is \d+, but \d+ points have at most \d+\.",
     r"n_neighbors is \d+, but must be an integer from 1 to \d+\.",
@@ -152,35 +152,35 @@ class Case(NamedTuple):
 
     @property
     def recipe(self) -> str:
-        """One line that runs the case again, and what it is."""
+        """Return one line with the command that runs the case again, and its parameters."""
         drawn = ", ".join(f"{name}={value!r}" for name, value in self._asdict().items())
         return f"python tests/fuzzing.py {self.number}  # {drawn}"
 
 
 def draw(number: int) -> Case:
-    """Case of a number; the models take turns, so that any run of them sees all."""
+    """Return the case of a number; models alternate, so that consecutive numbers cover all."""
     rng = np.random.default_rng(number)
-    one_of = rng.choice
+    choose = rng.choice
     names = list(MODELS)
     model = names[number % len(names)]
     is_sparse = rng.random() < 0.2
-    containers = [str(one_of(CONTAINERS)) for _ in range(3)]
+    containers = [str(choose(CONTAINERS)) for _ in range(3)]
     mixed = MIXED and rng.random() < 0.5
     if is_sparse:
-        containers[0] = str(one_of(FORMATS))
+        containers[0] = str(choose(FORMATS))
     if is_sparse != mixed:
-        containers[2] = str(one_of(FORMATS))
+        containers[2] = str(choose(FORMATS))
     x_size = _size(rng)
     return Case(
         number, model, int(rng.integers(2, 61)), int(rng.integers(1, 9)), int(rng.integers(1, 5)),
-        int(rng.integers(1, 8)), str(one_of(SHAPES)), str(one_of(IMAGES)),
+        int(rng.integers(1, 8)), str(choose(SHAPES)), str(choose(IMAGES)),
         x_size, _size(rng), x_size if rng.random() < 0.6 else _size(rng),
-        *(str(one_of(TYPES)) for _ in range(3)), *containers,
+        *(str(choose(TYPES)) for _ in range(3)), *containers,
     )  # fmt: skip
 
 
 def _size(rng: np.random.Generator) -> float:
-    """1 at times, else a power of ten over the whole range, what is below 1e-300 included."""
+    """Return 1 or a power of ten from the whole range, including subnormal numbers."""
     kind = rng.random()
     if kind < 0.3:
         return 1.0
@@ -191,7 +191,7 @@ def _size(rng: np.random.Generator) -> float:
 
 
 def _points(case: Case, rng: np.random.Generator) -> np.ndarray:
-    """Points (n, D) of the size of 1."""
+    """Return points (n, D) of size 1."""
     n, D = case.n, case.D
     X = rng.normal(size=(n, D)) / 4
     match case.shape:
@@ -199,7 +199,7 @@ def _points(case: Case, rng: np.random.Generator) -> np.ndarray:
             X = rng.uniform(-1, 1, size=(n, D))
         case "grid":
             X = rng.integers(-2, 3, size=(n, D)) / 2
-        case "copies":
+        case "duplicates":
             X[rng.integers(n, size=n // 2)] = X[0]
         case "few places":
             X = X[rng.integers(min(3, n), size=n)]
@@ -220,7 +220,7 @@ def _points(case: Case, rng: np.random.Generator) -> np.ndarray:
 
 
 def _images(case: Case, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Images (n, d) of the size of 1, or (n,)."""
+    """Return images (n, d) or (n,) of size 1."""
     Y = np.sin(X @ rng.normal(size=(case.D, case.d))) / 2
     match case.images:
         case "noise":
@@ -240,7 +240,7 @@ def _images(case: Case, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _typed(values: np.ndarray, size: float, name: str, counts: bool) -> np.ndarray:
-    """Values times a size that the type can hold; whole numbers up to 100 for ints."""
+    """Return values times a size that the type can represent; integers are at most 100."""
     if name == "bool":
         return values > 0
     if name in ("int64", "int8"):
@@ -255,7 +255,7 @@ def _typed(values: np.ndarray, size: float, name: str, counts: bool) -> np.ndarr
 
 
 def _contained(values: np.ndarray, container: str) -> Any:
-    """Put an array into its container."""
+    """Return the array in its container."""
     match container:
         case "list":
             return values.tolist()
@@ -279,17 +279,17 @@ def _contained(values: np.ndarray, container: str) -> Any:
 
 
 def data(case: Case) -> tuple[Any, Any, Any]:
-    """Points, images and queries as a user would hand them over; some queries are points."""
+    """Return points, images and queries in their containers; some queries are points."""
     rng = np.random.default_rng((case.number, 1))
     points = _points(case, rng)
     images = _images(case, points, rng)
-    asked = points[rng.integers(case.n, size=case.q)].copy()
+    queries = points[rng.integers(case.n, size=case.q)].copy()
     moved = rng.random(case.q) < 0.7
-    asked[moved] += rng.normal(size=(int(moved.sum()), case.D)) * 10 ** rng.uniform(-9, 1)
+    queries[moved] += rng.normal(size=(int(moved.sum()), case.D)) * 10 ** rng.uniform(-9, 1)
     counts = rng.random() < 0.5
     X = _typed(points, case.X_size, case.X_type, counts)
     Y = _typed(images, case.Y_size, case.Y_type, counts)
-    Q = _typed(asked, case.Q_size, case.Q_type, counts)
+    Q = _typed(queries, case.Q_size, case.Q_type, counts)
     return (
         _contained(X, case.X_container),
         _contained(Y, case.Y_container),
@@ -298,7 +298,7 @@ def data(case: Case) -> tuple[Any, Any, Any]:
 
 
 def _rows(Q: Any, i: int) -> Any:
-    """Row i alone, in the same kind of container."""
+    """Return row i in the same kind of container."""
     if isinstance(Q, pd.DataFrame):
         return Q.iloc[i : i + 1]
     if sparse.issparse(Q):
@@ -307,29 +307,29 @@ def _rows(Q: Any, i: int) -> Any:
 
 
 def answers(model: Any, Q: Any) -> dict[str, np.ndarray]:
-    """Everything that a model says of queries, by name."""
-    told = {}
+    """Return all results of a model for queries, by name."""
+    results = {}
     if hasattr(model, "transform"):
-        told["transform"] = model.transform(Q)
+        results["transform"] = model.transform(Q)
     if isinstance(model, NoveltyDetector):
-        told |= {"abnormality": model.abnormality(Q), "p": model.p_values(Q)}
-        told["decision"] = model.decision_function(Q)
-        told["predict"] = model.predict(Q)
-        for one in model.explain(Q):
-            str(one)
+        results |= {"abnormality": model.abnormality(Q), "p": model.p_values(Q)}
+        results["decision"] = model.decision_function(Q)
+        results["predict"] = model.predict(Q)
+        for explanation in model.explain(Q):
+            str(explanation)
     can_place = getattr(model, "extension_", model) is not None and hasattr(model, "place")
     if can_place:
-        told |= model.place(Q)._asdict()
-    return told
+        results |= model.place(Q)._asdict()
+    return results
 
 
 def failure(case: Case) -> str | None:
-    """What is wrong with a case, None if nothing is."""
+    """Return what is wrong with a case, None if nothing is."""
     return outcome(case)[1]
 
 
 def outcome(case: Case) -> tuple[bool, str | None]:
-    """Whether the case was answered and not refused, and what is wrong with it, if anything."""
+    """Return whether the case gave results and no error, and what is wrong, if anything."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", RuntimeWarning)
@@ -337,16 +337,16 @@ def outcome(case: Case) -> tuple[bool, str | None]:
             return True, _wrong(case)
         except (ValueError, TypeError, MemoryError) as error:
             return False, _unclear(error)
-        except Exception as error:  # whatever it is, it is what we look for
+        except Exception as error:  # any other exception is a failure
             return False, f"{type(error).__name__}: {error}"
 
 
 def _unclear(error: Exception) -> str | None:
-    """A refusal that is none of ours, or no sentence."""
+    """Return the error, unless its message is one of `EXPECTED_MESSAGES`."""
     text = str(error)
-    known = any(re.search(pattern, text, re.DOTALL) for pattern in REFUSALS)
-    plain = type(error) in (ValueError, TypeError, MemoryError)
-    if known and plain and len(text) < 500 and not COMPILER.search(text):
+    is_expected = any(re.search(pattern, text, re.DOTALL) for pattern in EXPECTED_MESSAGES)
+    is_plain = type(error) in (ValueError, TypeError, MemoryError)
+    if is_expected and is_plain and len(text) < 500 and not COMPILER.search(text):
         return None
     return f"{type(error).__name__}: {text[:300]}"
 
@@ -362,25 +362,25 @@ def _wrong(case: Case) -> str | None:
         else:
             model.fit(X)
     before = pickle.dumps(model)
-    told = answers(model, Q)
+    results = answers(model, Q)
     if pickle.dumps(model) != before:
         return "a query changed the model"
-    for name, values in told.items():
+    for name, values in results.items():
         if len(values) != case.q:
             return f"{name} has {len(values)} rows"
         if not np.isfinite(values).all():
             return f"{name} is not finite: {values!r}"
     for i in range(case.q):
         for name, values in answers(model, _rows(Q, i)).items():
-            one = told[name][i : i + 1]
-            if values.dtype != one.dtype or not np.array_equal(values, one):
-                return f"{name} of row {i} is {one!r} in the batch, {values!r} alone"
-    wrong = _wrong_coordinates(case, told) or _wrong_p_values(model, told)
-    return wrong or _wrong_file(model, Q, told)
+            expected = results[name][i : i + 1]
+            if values.dtype != expected.dtype or not np.array_equal(values, expected):
+                return f"{name} of row {i} is {expected!r} in the batch, {values!r} alone"
+    wrong = _wrong_coordinates(case, results) or _wrong_p_values(model, results)
+    return wrong or _wrong_file(model, Q, results)
 
 
-def _wrong_file(model: Any, Q: Any, told: dict[str, np.ndarray]) -> str | None:
-    """Whether a model that was saved and loaded says something else."""
+def _wrong_file(model: Any, Q: Any, results: dict[str, np.ndarray]) -> str | None:
+    """Return how the results of a saved and loaded model differ, if they do."""
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/model.outsample"
         try:
@@ -388,17 +388,17 @@ def _wrong_file(model: Any, Q: Any, told: dict[str, np.ndarray]) -> str | None:
         except TypeError as error:
             return None if "contains no code" in str(error) else str(error)
         for name, values in answers(load(path), Q).items():
-            if values.dtype != told[name].dtype or not np.array_equal(values, told[name]):
-                return f"{name} is another one after loading"
+            if values.dtype != results[name].dtype or not np.array_equal(values, results[name]):
+                return f"{name} differs after loading"
     return None
 
 
-def _wrong_coordinates(case: Case, told: dict[str, np.ndarray]) -> str | None:
-    """Shape and type of the coordinates, and whether `place` and `transform` agree."""
-    given = [told[name] for name in ("transform", "coordinates") if name in told]
-    if len(given) == 2 and not np.array_equal(*given):
+def _wrong_coordinates(case: Case, results: dict[str, np.ndarray]) -> str | None:
+    """Return what is wrong with the shape or dtype of the coordinates, if anything."""
+    arrays = [results[name] for name in ("transform", "coordinates") if name in results]
+    if len(arrays) == 2 and not np.array_equal(*arrays):
         return "transform and place differ"
-    for values in given:
+    for values in arrays:
         columns = case.d if case.images != "labels" else 1
         if case.model.startswith(("maps", "extended", "novelty extended")):
             columns = 2 if case.model in ("maps 2", "maps sparse") else 1
@@ -411,18 +411,18 @@ def _wrong_coordinates(case: Case, told: dict[str, np.ndarray]) -> str | None:
     return None
 
 
-def _wrong_p_values(model: Any, told: dict[str, np.ndarray]) -> str | None:
-    if "p" not in told:
+def _wrong_p_values(model: Any, results: dict[str, np.ndarray]) -> str | None:
+    if "p" not in results:
         return None
-    p = told["p"]
+    p = results["p"]
     if p.min() < 1 / (len(model.scores_) + 1) or p.max() > 1:
         return f"p-values {p!r} are out of range"
-    if "p_value" in told and not np.array_equal(p, told["p_value"]):
+    if "p_value" in results and not np.array_equal(p, results["p_value"]):
         return "p_values and place differ"
     return None
 
 
 if __name__ == "__main__":
     for word in sys.argv[1:]:
-        one = draw(int(word))
-        print(one.recipe, outcome(one), sep="\n")
+        case = draw(int(word))
+        print(case.recipe, outcome(case), sep="\n")

@@ -1,6 +1,6 @@
-"""Write the model file of the present format version that stays in the tests, with its answers.
+"""Write the model file of the current format version for the tests, with its results.
 
-Run once for a new version: ``python tests/make_model_fixture.py``. Old files are never made again.
+Run once per format version: ``python tests/make_model_fixture.py``. Old files are never rewritten.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def main() -> None:
     rows = {"id": np.arange(60), "name": [f"row {at}" for at in range(60)]}
     outsample.save(detector, path, columns=rows, map_names=["east", "north"])
     Q = np.random.default_rng(8).normal(size=(10, 3))
-    told = detector.place(Q)._asdict() | {"p_values": detector.p_values(Q)}
+    answers = detector.place(Q)._asdict() | {"p_values": detector.p_values(Q)}
     machine = np.array(recording.machine())
-    np.savez_compressed(path.with_suffix(".npz"), Q=Q, machine=machine, **told)
+    np.savez_compressed(path.with_suffix(".npz"), Q=Q, machine=machine, **answers)
     print(path, path.stat().st_size)
 
 

@@ -10,19 +10,18 @@ def random_map(seed, n, D, d):
     X = rng.normal(size=(n, D))
     Y = np.tanh(X @ rng.normal(size=(D, d))) + 0.1 * rng.normal(size=(n, d))
     queries = rng.normal(size=(9, D))
-    # Nearer than this to a training point the literal inverse itself has lost digits; the limit
-    # is tested on its own.
-    apart = np.linalg.norm(queries[:, None] - X, axis=2).min(axis=1)
-    return X, Y, queries[apart > 0.01]
+    # Closer to a training point the literal inverse loses digits; the limit has its own test.
+    nearest_distances = np.linalg.norm(queries[:, None] - X, axis=2).min(axis=1)
+    return X, Y, queries[nearest_distances > 0.01]
 
 
 def torn(seed, n=600):
-    """A square torn along its middle: the right half of the map lies 10 away."""
+    """Return a square and a map of it whose right half is shifted by 10."""
     rng = np.random.default_rng(seed)
     X = rng.random((n, 2))
     return X, X + np.where(X[:, :1] > 0.5, [10.0, 0.0], [0.0, 0.0])
 
 
 def between(coordinates):
-    """Whether a place is on neither half."""
+    """Return whether positions are on neither half of the torn map."""
     return (coordinates[:, 0] > 0.55) & (coordinates[:, 0] < 10.45)

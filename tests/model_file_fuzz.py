@@ -165,7 +165,7 @@ def answers(model: Any) -> dict[str, np.ndarray]:
         results["p_values"] = model.p_values(X)
         results["score"] = model.decision_function(X)
         explanations = model.explain(X[:2])
-        results["told"] = np.array([explanation.abnormality for explanation in explanations])
+        results["explained"] = np.array([explanation.abnormality for explanation in explanations])
         assert all(str(explanation) for explanation in explanations)
     if isinstance(model, StreamingExtension):
         learned = model.learn(X)

@@ -1,8 +1,8 @@
-"""What every estimator answers on many small cases, for `test_recording.py`.
+"""Results of every estimator on many small cases, for `test_recording.py`.
 
-``python tests/recording.py`` writes ``tests/data/recording.npz``, the answers that the code must
-keep. Record again only after a change that is meant to change answers, and say in the commit which
-cases changed and why.
+``python tests/recording.py`` writes ``tests/data/recording.npz``, the results that the code must
+reproduce. Record again only after a change that is meant to change results, and state in the commit
+which cases changed and why.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ NAMES = {
 
 
 def machine() -> str:
-    """Name what bit-for-bit answers depend on: the processor and the libraries."""
+    """Return what bit-identical results depend on: the processor and the library versions."""
     import numba
     import scipy
     import sklearn
@@ -114,11 +114,11 @@ def counts(n: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X[:n], Y[:n], np.vstack([X[n:], X[:1] + 0.25, X[:1] * 30])
 
 
-# What is recorded of an estimator.
+# Recorded results of an estimator.
 
 
 def words(weighting: Any) -> str:
-    """Write a weighting the same way whether it was given by name or as an object."""
+    """Return the same text for a weighting given by name or as an object."""
     if isinstance(weighting, str):
         return weighting
     function = getattr(weighting, "function", weighting)
@@ -132,7 +132,7 @@ def trial_words(placer: Any) -> str:
 
 
 class Case(NamedTuple):
-    """What is fitted, with queries, and what is recorded of its answers to them."""
+    """A function that returns a fitted estimator with queries, and one that returns its results."""
 
     fit: Callable[[], tuple[Any, Any]]
     answers: Callable[[Any, Any], Answers]
@@ -142,25 +142,25 @@ class Case(NamedTuple):
 
 
 def extended(fitted: PCAExtension, Q: Any) -> Answers:
-    """Placement, transform, settings in force and the table of a `PCAExtension`."""
-    found = {f"place.{k}": v for k, v in fitted.place(Q)._asdict().items()}
-    found["transform"] = fitted.transform(Q)
-    found["one"] = fitted.transform(Q[2:3])
-    chosen = words(fitted.weighting_), fitted.n_neighbors_, fitted.order_, fitted.loss_
-    found["chosen"] = np.array(" ".join(map(str, chosen)))
+    """Return placement, transform, settings and selection table of a `PCAExtension`."""
+    answers = {f"place.{k}": v for k, v in fitted.place(Q)._asdict().items()}
+    answers["transform"] = fitted.transform(Q)
+    answers["one"] = fitted.transform(Q[2:3])
+    settings = words(fitted.weighting_), fitted.n_neighbors_, fitted.order_, fitted.loss_
+    answers["chosen"] = np.array(" ".join(map(str, settings)))
     numbers = [fitted.loo_error_, fitted.lipschitz_, fitted.manifold_dim_, fitted.curvature_]
-    found["numbers"] = np.array(numbers, dtype=float)
-    found["tried"] = np.array([trial_words(trial.placer) for trial in fitted.selection_])
-    found["errors"] = np.array([[trial.error, trial.n_rows] for trial in fitted.selection_])
-    return found
+    answers["numbers"] = np.array(numbers, dtype=float)
+    answers["tried"] = np.array([trial_words(trial.placer) for trial in fitted.selection_])
+    answers["errors"] = np.array([[trial.error, trial.n_rows] for trial in fitted.selection_])
+    return answers
 
 
 def transformed(*names: str) -> Callable[[Any, Any], Answers]:
-    """Coordinates and some fitted attributes of any estimator."""
+    """Return a function that records coordinates and the named fitted attributes."""
 
     def answers(fitted: Any, Q: Any) -> Answers:
-        found = {"transform": fitted.transform(Q)}
-        return found | {name: np.asarray(getattr(fitted, name), dtype=float) for name in names}
+        values = {"transform": fitted.transform(Q)}
+        return values | {name: np.asarray(getattr(fitted, name), dtype=float) for name in names}
 
     return answers
 
@@ -173,21 +173,21 @@ def fitted_to(estimator: Any, X: Any, Y: Any, Q: Any) -> tuple[Any, Any]:
 
 
 def judged(fitted: NoveltyDetector, Q: Any) -> Answers:
-    """Scores, p-values, labels and reasons of a detector, and its placement if it has a map."""
-    told = fitted.explain(Q)
-    found = {
+    """Return scores, p-values, labels and reasons of a detector, and its placement if any."""
+    explanations = fitted.explain(Q)
+    answers = {
         "abnormality": fitted.abnormality(Q),
         "p_values": fitted.p_values(Q),
         "predict": fitted.predict(Q),
         "scores": fitted.scores_[::7],
         "offset": np.array(fitted.offset_),
-        "reasons": np.array([np.ravel(list(one.reasons.values())) for one in told]),
-        "rows": np.array([one.neighbors for one in told]),
+        "reasons": np.array([np.ravel(list(item.reasons.values())) for item in explanations]),
+        "rows": np.array([item.neighbors for item in explanations]),
     }
     if fitted.extension_ is not None:
         placed = fitted.place(Q)._asdict()
-        found |= {f"place.{name}": value for name, value in placed.items()}
-    return found
+        answers |= {f"place.{name}": value for name, value in placed.items()}
+    return answers
 
 
 def inverse_cube(r: np.ndarray) -> np.ndarray:
@@ -195,11 +195,11 @@ def inverse_cube(r: np.ndarray) -> np.ndarray:
 
 
 def cases() -> dict[str, Case]:
-    """Every case by name; each call makes its data anew."""
-    found: dict[str, Case] = {}
+    """Return every case by name; each call creates its data again."""
+    cases_by_name: dict[str, Case] = {}
 
     def add(name: str, data: Callable[[], Any], **parameters: Any) -> None:
-        found[name] = Case(lambda: fitted_to(PCAExtension(**parameters), *data()), extended)
+        cases_by_name[name] = Case(lambda: fitted_to(PCAExtension(**parameters), *data()), extended)
 
     paper = {"order": 0, "loss": "squared"}
     for weighting in ("distance", "tangent", "split_tangent", "local_tangent"):
@@ -252,7 +252,7 @@ def cases() -> dict[str, Case]:
     narrow = converted(roll, lambda X: X.astype(np.float32))
 
     def with_empty_columns(X: Any) -> Any:
-        """Return sparse points with so many columns that they are fitted as they are."""
+        """Return sparse points with enough columns to stay sparse."""
         points = sparse.csr_matrix(X)
         points.resize(len(X), 100)
         return points
@@ -273,15 +273,15 @@ def cases() -> dict[str, Case]:
             (LaplacianPyramids(stop="tolerance"), ("scales_", "errors_")),
             (MultiscaleExtension(), ("scales_", "errors_")),
         ):
-            found[f"{name} {extension!r}"] = Case(
+            cases_by_name[f"{name} {extension!r}"] = Case(
                 lambda e=extension, d=data: fitted_to(e, *d()), transformed(*listed)
             )
-    found["digits sparse Nystroem"] = Case(
+    cases_by_name["digits sparse Nystroem"] = Case(
         lambda: fitted_to(NystroemExtension(), *thin()), transformed()
     )
     for name, data in (("sphere", sphere), ("torn", torn)):
         for maps in (DiffusionMaps(n_components=3), DiffusionMaps(n_neighbors=20, t=2)):
-            found[f"{name} {maps!r}"] = Case(
+            cases_by_name[f"{name} {maps!r}"] = Case(
                 lambda m=maps, d=data: fitted_to(m, d()[0], None, d()[2]),
                 transformed("embedding_", "eigenvalues_", "bandwidth_"),
             )
@@ -290,10 +290,10 @@ def cases() -> dict[str, Case]:
         from sklearn.manifold import Isomap
 
         X, _, Q = roll()
-        with threadpool_limits(1):  # Isomap's own answer depends on the threads
+        with threadpool_limits(1):  # Isomap's result depends on the number of threads
             return fitted_to(Extended(Isomap(n_neighbors=8, eigen_solver="dense")), X, None, Q)
 
-    found["roll Extended Isomap"] = Case(isomap, transformed())
+    cases_by_name["roll Extended Isomap"] = Case(isomap, transformed())
     fixed = PCAExtension(weighting="tangent", n_neighbors=8, **paper)
     ball = PCAExtension(weighting="distance", radius=3.0, **paper)
     angle = PCAExtension(metric="cosine", weighting="distance", n_neighbors=6, **paper)
@@ -316,8 +316,8 @@ def cases() -> dict[str, Case]:
             X, Y, Q = data()
             return fitted_to(detector, X, Y if has_map else None, Q)
 
-        found[f"detector {name}"] = Case(fit, judged)
-    return found
+        cases_by_name[f"detector {name}"] = Case(fit, judged)
+    return cases_by_name
 
 
 def main() -> None:

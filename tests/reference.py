@@ -1,4 +1,4 @@
-"""Plain NumPy twins of the kernels, written from the formulas and as slow as they look."""
+"""NumPy references of the kernels, written from the formulas without regard to speed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from scipy import interpolate, optimize
 
 
 def neighbors(X, x, k=None, radius=None, at_least=1):
-    """Indices and distances, nearest first, ties by index (Eq. 4.1 with ``radius``)."""
+    """Return indices and distances, nearest first, ties by index (Eq. 4.1 with ``radius``)."""
     distances = np.array([np.linalg.norm(x - row) for row in X])
     order = np.lexsort([np.arange(len(X)), distances])
     if radius is not None:
@@ -16,20 +16,20 @@ def neighbors(X, x, k=None, radius=None, at_least=1):
 
 
 def box_square(box, x):
-    """Square of the distance of a point from a box (2, D)."""
+    """Return the squared distance of a point from a box (2, D)."""
     return float(((np.clip(x, box[0], box[1]) - x) ** 2).sum())
 
 
 def covariance(Y, indices, eps1):
     """Eq. 4.4, centred."""
     Z = Y[indices] - Y[indices].mean(axis=0)
-    if not Z.any():  # one point, or coinciding images
+    if not Z.any():  # one point, or equal images
         return np.zeros((Y.shape[1], Y.shape[1]))
     return Z.T @ Z / len(indices) / eps1**2
 
 
 def error_covariances(weighting, Y, indices, distances, C, c, tangent_dim=None):
-    """The d x d blocks of the covariance of Eq. 2.6's errors, one a neighbour: w_j^-1.
+    """Return the d x d blocks w_j^-1 of the covariance of the errors of Eq. 2.6, one per neighbour.
 
     ``C`` is one covariance, or one a neighbour.
     """
@@ -64,7 +64,7 @@ def literal_gls(Y, indices, blocks):
 
 
 def place(X, Y, x, weighting, *, k=None, radius=None, eps1=None, c=1.0, tangent_dim=None):
-    """The whole of Algorithm 3.1 for one point."""
+    """Return the result of Algorithm 3.1 for one point."""
     d = Y.shape[1]
     at_least = d if k is None else k
     indices, distances = neighbors(X, x, k, radius, at_least)
@@ -159,7 +159,7 @@ def absolute_fit(images, R, taper, design, rounds=300):
 
 
 def geometric_median(images, R):
-    """Minimise ``sum_j |R_j (y_j - m)|`` by Newton's method; each image is tried as well.
+    """Minimise ``sum_j |R_j (y_j - m)|`` by Newton's method; each image is also tried.
 
     At one of the images the condition is that the pull of the others is at most 1 in its dual
     norm; elsewhere the gradient vanishes, to which Newton's method converges.
@@ -192,7 +192,7 @@ def geometric_median(images, R):
         if m.size == 1:  # piecewise linear: the median is one of the images
             raise AssertionError("a median on the line is one of the images")
         step = np.linalg.solve(curvature, pull)
-        while objective(m + step) > objective(m) * (1 + 1e-14):  # but for rounding
+        while objective(m + step) > objective(m) * (1 + 1e-14):  # up to rounding
             step /= 2
         m = m + step
         if np.linalg.norm(step) <= 1e-14 * np.abs(images).max():
@@ -274,12 +274,12 @@ def correlated(X, Y, x, kind, length, nugget, *, k, order=0, t=1, kept=None, uni
 
 
 def agreeing(X, Y, x, k, closest=8, tolerance=1.5, power=16):
-    """Which neighbours stay within 1.5 median distances of the median of the 8 nearest images."""
+    """Return a mask of neighbours within 1.5 median distances of the median of 8 images."""
     indices, distances = neighbors(X, x, k)
-    few = indices[:closest]
-    # Relative distances: only ratios of the weights count.
+    nearest = indices[:closest]
+    # Relative distances, because only ratios of the weights matter.
     R = (distances[0] / distances[:closest])[:, None, None] ** (power / 2) * np.eye(Y.shape[1])
-    away = np.linalg.norm(Y[indices] - geometric_median(Y[few], R), axis=1)
+    away = np.linalg.norm(Y[indices] - geometric_median(Y[nearest], R), axis=1)
     kept = away <= tolerance * np.median(away[:closest])
     kept[np.argmin(away)] = True
     return kept
@@ -308,12 +308,18 @@ def two_levels(X, Y, queries, kind, unit, length, *, landmarks, ridge, center, k
     C = predict_landmarks(Z, X, kind, unit, np.eye(len(Z)))
     coefficients = np.linalg.solve(C.T @ C + ridge * inner, C.T @ images)
     residuals = images - C @ coefficients
-    rest = [correlated(X, residuals, x, "matern52", length, 1e-6, k=k)[0] for x in queries]
-    return center + predict_landmarks(Z, queries, kind, unit, coefficients) + np.array(rest)
+    residual_predictions = [
+        correlated(X, residuals, x, "matern52", length, 1e-6, k=k)[0] for x in queries
+    ]
+    return (
+        center
+        + predict_landmarks(Z, queries, kind, unit, coefficients)
+        + np.array(residual_predictions)
+    )
 
 
 def landmark_ridge(X, landmarks, kind, unit):
-    """Share of the variance of the points that the landmarks leave."""
+    """Return the share of the variance of the points that landmarks do not explain."""
     Z = X[landmarks]
     inner = predict_landmarks(Z, Z, kind, unit, np.eye(len(Z)))
     C = predict_landmarks(Z, X, kind, unit, np.eye(len(Z)))
@@ -346,15 +352,17 @@ def diffusion_on(X, Y, queries, Z, images, unit, *, length, k, ridge, center, re
     targets, images = Y - center - (1 - t) * (p @ (images - center)), images - center
     c = np.linalg.solve((t * p).T @ (t * p) + ridge * bound, (t * p).T @ targets)
     residuals = targets - t * p @ c
-    rest = [correlated(X, residuals, x, "matern52", length, 1e-6, k=k)[0] for x in queries]
+    residual_predictions = [
+        correlated(X, residuals, x, "matern52", length, 1e-6, k=k)[0] for x in queries
+    ]
     smooth = at @ images + trust * (at @ (c - images))
     far = np.linalg.norm(smooth, axis=1) / reach
     smooth = smooth * np.where(far > 2, 2 / np.maximum(far, 1e-300), 1)[:, None]
-    return center + smooth + np.array(rest)
+    return center + smooth + np.array(residual_predictions)
 
 
 def diffusion_two_levels(X, Y, queries, unit, *, landmarks, length, k, damping, center):
-    """A diffusion to landmarks among the points, and kriging of what it leaves."""
+    """A diffusion to landmarks among the points, and kriging of its residuals."""
     ridge = diffusion_ridge(X, X[landmarks], unit, damping)
     return diffusion_on(
         X, Y, queries, X[landmarks], Y[landmarks], unit, length=length, k=k, ridge=ridge,
@@ -415,7 +423,7 @@ def diffusion_map(X, epsilon, alpha, t, m):
 
 
 def local_walk(X, Q, k, alpha):
-    """Transition probabilities (q, n) and clock (q,) with a length at every point; no copies.
+    """Transition probabilities (q, n) and clock (q,) with a length at every point.
 
     Lengths are distances to the k-th other training point, of a query to the (k + 1)-th.
     """
@@ -459,10 +467,8 @@ def local_diffusion_map(X, Q, k, alpha, t, m):
 
 
 def nystroem(X, Y, Q, epsilon, alpha):
-    """Extension in all eigenfunctions of the diffusion: interpolation, if nothing is cut."""
-    return transitions(X, Q, epsilon, alpha) @ np.linalg.solve(
-        transitions(X, X, epsilon, alpha), Y
-    )
+    """Extension in all eigenfunctions of the diffusion: interpolation, if nothing is truncated."""
+    return transitions(X, Q, epsilon, alpha) @ np.linalg.solve(transitions(X, X, epsilon, alpha), Y)
 
 
 def gaussian_distance_mean(X, Y, x, length, k):
@@ -479,7 +485,7 @@ def trust(density):
 
 
 def diffusion(X, Y, Q, length, ridge):
-    """Expansion in transition probabilities; where they have no data, a mean of the images."""
+    """Expansion in transition probabilities; far from the data, a mean of the images."""
     weights = density_weights(X, length**2, 1.0)
     P = transitions(X, X, length**2, 1.0)
     degrees = weights * (gaussian(X, X, length**2) @ weights)
@@ -491,19 +497,21 @@ def diffusion(X, Y, Q, length, ridge):
 
 
 def diffusion_left_out(X, Y, length, ridge):
-    """Each row by the others, whose densities and degrees stay as they are with it."""
+    """Place each row by the others, with the densities and degrees of all rows."""
     weights = density_weights(X, length**2, 1.0)
     G = gaussian(X, X, length**2)
     roots = np.sqrt(weights * (G @ weights))
     S = weights[:, None] * G * weights / np.outer(roots, roots)
     places = []
     for i in range(len(X)):
-        rest = without(np.arange(len(X)), i)
-        near = np.linalg.solve(S[np.ix_(rest, rest)] + ridge * np.eye(len(rest)), S[rest, i])
-        near = near * roots[rest]
-        share = G[i, rest] * weights[rest]
-        mean = share @ Y[rest] / share.sum()
-        places.append(mean + trust(share.sum()) * (near @ Y[rest] / near.sum() - mean))
+        other_rows = without(np.arange(len(X)), i)
+        near = np.linalg.solve(
+            S[np.ix_(other_rows, other_rows)] + ridge * np.eye(len(other_rows)), S[other_rows, i]
+        )
+        near = near * roots[other_rows]
+        share = G[i, other_rows] * weights[other_rows]
+        mean = share @ Y[other_rows] / share.sum()
+        places.append(mean + trust(share.sum()) * (near @ Y[other_rows] / near.sum() - mean))
     return np.array(places)
 
 
@@ -518,7 +526,7 @@ def geometric_harmonics(X, Y, Q, epsilon, condition):
 
 
 def smoothing_weights(X, Q, sigma, others_only=False):
-    """Eq. 7.4's kernel, normalised at the query; without its own point if asked."""
+    """Eq. 7.4's kernel, normalised at the query; optionally without its own point."""
     weights = np.exp(-(pairwise(Q, X) ** 2) / sigma)
     if others_only:
         np.fill_diagonal(weights, 0.0)
@@ -581,19 +589,19 @@ def soft_plane_distance(X, x, rows, ridge):
 
 def novelty_lengths(X, x):
     """Isolation, soft distance and width of x among X, and its ten nearest rows."""
-    apart = np.linalg.norm(X - x, axis=1)
-    order = np.argsort(apart, kind="stable")
+    distances = np.linalg.norm(X - x, axis=1)
+    order = np.argsort(distances, kind="stable")
     soft = [
         soft_plane_distance(X, x, order[: min(k, len(X))], ridge)
         for k, ridge in ((10, 0.1), (20, 0.03), (40, 0.01))
     ]
-    return apart[order[:2]].mean(), np.prod(soft) ** (1 / 3), apart[order[39]], order[:10]
+    return distances[order[:2]].mean(), np.prod(soft) ** (1 / 3), distances[order[39]], order[:10]
 
 
 def abnormality(X, queries):
     """Return the scores of training points left out, and of queries, for more than 40 points."""
-    others = [np.delete(np.arange(len(X)), i) for i in range(len(X))]
-    left_out = [novelty_lengths(X[rows], X[i]) for i, rows in enumerate(others)]
+    other_rows = [np.delete(np.arange(len(X)), i) for i in range(len(X))]
+    left_out = [novelty_lengths(X[rows], X[i]) for i, rows in enumerate(other_rows)]
     isolation = np.array([lengths[0] for lengths in left_out])
     unit = np.median(isolation)
 
@@ -606,18 +614,20 @@ def abnormality(X, queries):
         mean = (log(alone) + log(soft)) / 2
         return mean - 0.3 * log(width), mean - widths[close].mean()
 
-    known = np.array([compared(*left_out[i][:3], others[i][left_out[i][3]]) for i in range(len(X))])
-    starts = np.quantile(known, 0.9, axis=0)
-    spreads = np.maximum(np.maximum(known - starts, 0).mean(axis=0) / 0.1, 0.02)
+    calibration = np.array(
+        [compared(*left_out[i][:3], other_rows[i][left_out[i][3]]) for i in range(len(X))]
+    )
+    starts = np.quantile(calibration, 0.9, axis=0)
+    spreads = np.maximum(np.maximum(calibration - starts, 0).mean(axis=0) / 0.1, 0.02)
 
-    def stranger(pair):
+    def combined_score(pair):
         return np.max((pair - starts) / spreads - [0, np.log(3)], axis=-1)
 
-    raw = stranger(known)
+    raw = combined_score(calibration)
     scores = []
     for x in queries:
         alone, soft, width, close = novelty_lengths(X, x)
-        score = stranger(np.array(compared(alone, soft, width, close)))
+        score = combined_score(np.array(compared(alone, soft, width, close)))
         if alone > isolation.max():
             score = raw.max() + 1 + np.log(alone / isolation.max())
         elif score > raw.max():
@@ -628,30 +638,30 @@ def abnormality(X, queries):
 
 def lengths_around(X, Y, x, placed):
     """Distances of the 1st, 5th and 15th row, and spreads of 5 and 15 images, with ties."""
-    apart = np.linalg.norm(X - x, axis=1)
-    order = np.argsort(apart, kind="stable")
-    at = [apart[order[min(k, len(X)) - 1]] for k in (1, 5, 15)]
+    distances = np.linalg.norm(X - x, axis=1)
+    order = np.argsort(distances, kind="stable")
+    at = [distances[order[min(k, len(X)) - 1]] for k in (1, 5, 15)]
     spreads = [
-        np.sqrt(((Y[apart <= limit * (1 + 1e-9)] - placed) ** 2).sum(axis=1).mean())
+        np.sqrt(((Y[distances <= limit * (1 + 1e-9)] - placed) ** 2).sum(axis=1).mean())
         for limit in at[1:]
     ]
     return np.array([*at, *spreads])
 
 
 def boosted_steps(steps, target, n_steps, rounds, rate, least, rising):
-    """Return sums of stumps, each the one cut of all that leaves the least squares."""
+    """Return sums of stumps, each the cut with the smallest sum of squares."""
     values = np.zeros((len(steps), n_steps))
     values[0] = target.mean()
     for _ in range(rounds):
-        rest = target - sum(values[f, steps[f]] for f in range(len(steps)))
-        best = (np.sum(rest**2), None)
+        residuals = target - sum(values[f, steps[f]] for f in range(len(steps)))
+        best = (np.sum(residuals**2), None)
         for f in range(len(steps)):
             for cut in range(n_steps - 1):
                 left = steps[f] <= cut
                 if min(left.sum(), (~left).sum()) < least:
                     continue
-                low, high = rest[left].mean(), rest[~left].mean()
-                squares = np.sum((rest - np.where(left, low, high)) ** 2)
+                low, high = residuals[left].mean(), residuals[~left].mean()
+                squares = np.sum((residuals - np.where(left, low, high)) ** 2)
                 if squares < best[0] - 1e-12 and (low <= high or not rising[f]):
                     best = squares, (f, cut, low, high)
         if best[1] is None:
@@ -720,7 +730,7 @@ def closeness(Z, y):
 
 
 def neighbor_loss(X, Y, x, y, k, perplexity, c):
-    """What a point x placed at y adds to the loss of t-SNE, the sum over pairs frozen."""
+    """Return what a point x placed at y adds to the t-SNE loss, for a fixed sum over pairs."""
     indices, distances = neighbors(X, x, k)
     p = perplexity_shares(distances, min(perplexity, k / 3))
     w = 1 / (1 + (np.linalg.norm(Y - y, axis=1) / c) ** 2)

@@ -1,4 +1,4 @@
-"""Programs that tests need: a test without its program is skipped, but fails in CI."""
+"""Programs that tests need: a test is skipped if its program is missing, but fails in CI."""
 
 from __future__ import annotations
 

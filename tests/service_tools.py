@@ -1,4 +1,4 @@
-"""Services for tests: in this process, in a thread that listens, and as processes of their own."""
+"""Services for tests: in this process, in a listening thread, or in separate processes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ COMMAND = [sys.executable, "-c", "from outsample.cli import main; main()", "serv
 
 @functools.cache
 def fitted(seed=0):
-    """A detector with a map of two coordinates, fitted on named columns."""
+    """Return a detector with a two-dimensional map, fitted on named columns."""
     pandas = __import__("pandas")
     X = np.random.default_rng(seed).normal(size=(200, 3))
     extension = PCAExtension(n_neighbors=10, weighting="distance", order=0, loss="squared")
@@ -44,7 +44,7 @@ def fitted(seed=0):
 
 
 def saved(folder, seed=0, name="small.outsample"):
-    """The file of a detector, with a column about the training rows."""
+    """Return the path of a saved detector with one additional column."""
     path = folder / name
     if not path.exists():
         ids = [f"point {at}" for at in range(200)]
@@ -57,7 +57,7 @@ def rows(n, seed=1):
 
 
 def make_service(folder, learns=False, tokens=(TOKEN,), **options):
-    """A service on the small model."""
+    """Return a service for the small model."""
     path = str(saved(folder))
     learned = f"{path}.learned" if learns else None
     options = {"alpha": 0.05, "learned": learned, "tokens": list(tokens), **options}
@@ -67,7 +67,7 @@ def make_service(folder, learns=False, tokens=(TOKEN,), **options):
 
 
 class Client:
-    """Requests from an address to a service in this process, with the token."""
+    """Sends requests with the token to a service in this process."""
 
     def __init__(self, service, client="127.0.0.1", host="127.0.0.1", headers=AUTHORISED):
         self.service, self.headers = service, dict(headers)
@@ -76,24 +76,24 @@ class Client:
         )
         self.base = f"http://{host}:8000"
 
-    async def request(self, method, path, headers=(), **more):
+    async def request(self, method, path, headers=(), **options):
         async with httpx.AsyncClient(transport=self.transport, base_url=self.base) as client:
             self.service.ring.loop = asyncio.get_running_loop()
             headers = {**self.headers, **dict(headers)}
-            return await client.request(method, path, headers=headers, **more)
+            return await client.request(method, path, headers=headers, **options)
 
-    def get(self, path, **more):
-        return asyncio.run(self.request("GET", path, **more))
+    def get(self, path, **options):
+        return asyncio.run(self.request("GET", path, **options))
 
-    def post(self, path, **more):
-        return asyncio.run(self.request("POST", path, **more))
+    def post(self, path, **options):
+        return asyncio.run(self.request("POST", path, **options))
 
     def send(self, path, X, **headers):
         return self.post(path, json={"rows": X.tolist()}, headers=headers)
 
 
 class Running:
-    """A service that listens at a port of this machine, in a thread of this process."""
+    """A service that listens on a local port, in a thread of this process."""
 
     def __init__(self, service, port=0):
         self.service = service
@@ -107,7 +107,7 @@ class Running:
         self.thread.start()
         end = time.monotonic() + 30
         while not self.server.started:
-            assert self.thread.is_alive() and time.monotonic() < end, "it does not listen"
+            assert self.thread.is_alive() and time.monotonic() < end, "the service does not listen"
             time.sleep(0.01)
         self.port = self.server.servers[0].sockets[0].getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
@@ -132,7 +132,7 @@ class Running:
 
 
 class Process:
-    """A service of its own, at a free port of this machine."""
+    """A service in a separate process, on a free local port."""
 
     def __init__(self, model, *options, token=TOKEN, ready=True):
         self.lines = []
@@ -143,7 +143,7 @@ class Process:
             [*COMMAND, str(model), "--port", "0", *map(str, options)],
             stderr=subprocess.PIPE, env=environment,
         )  # fmt: skip
-        atexit.register(self.process.kill)  # whatever becomes of the test
+        atexit.register(self.process.kill)  # also if the test fails
         for line in self.process.stderr:
             if not line.startswith(b"{"):
                 self.lines.append({"text": line.decode()})
@@ -152,7 +152,7 @@ class Process:
             if "listening" in self.lines[-1]:
                 break
         else:
-            raise AssertionError(f"it did not start: {self.lines}")
+            raise AssertionError(f"the service did not start: {self.lines}")
         self.url = self.lines[-1]["listening"]
         self.port = int(self.url.rpartition(":")[2])
         self.reading = threading.Thread(target=self._drain, daemon=True)
@@ -172,12 +172,12 @@ class Process:
             time.sleep(0.02)
 
     def line_with(self, name, seconds=30):
-        """The first line of the log that has a field; lines arrive a moment late."""
+        """Return the first log line with a field; wait for it."""
         end = time.monotonic() + seconds
-        while not (found := [line for line in self.lines if name in line]):
+        while not (matching_lines := [line for line in self.lines if name in line]):
             assert time.monotonic() < end, self.lines
             time.sleep(0.02)
-        return found[0]
+        return matching_lines[0]
 
     def place(self, X, **headers):
         return self.client.post("/place", json={"rows": X.tolist()}, headers=headers)
@@ -198,7 +198,7 @@ class Process:
 
 
 def http_request(body, path="/place", length=None, headers=""):
-    """A request as it goes over a socket."""
+    """Return the bytes of a request."""
     length = len(body) if length is None else length
     head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     head += f"Authorization: Bearer {TOKEN}\r\n{headers}"
@@ -206,7 +206,7 @@ def http_request(body, path="/place", length=None, headers=""):
 
 
 def arrow_stream(columns, **options):
-    """Columns as an Arrow stream."""
+    """Return columns as the bytes of an Arrow stream."""
     import pyarrow as pa
 
     table = columns if isinstance(columns, pa.Table) else pa.table(columns)

@@ -1,6 +1,6 @@
-"""What an installed package must do on a machine that has nothing else: run by `make package`.
+"""Check the installed package in an environment without extras; run by `make package`.
 
-Kernels run as plain Python here (NUMBA_DISABLE_JIT=1), which is quicker than compiling them once.
+Kernels run as plain Python here (NUMBA_DISABLE_JIT=1), which is faster than compiling them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 import outsample
 
-# These need an extra, and none is installed here; every other module must do without.
+# Modules that need an extra; all others must be importable without one.
 NEED_AN_EXTRA = ("outsample.anndata", "outsample.plots", "outsample.service")
 
 

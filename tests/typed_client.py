@@ -1,7 +1,7 @@
-"""A program that uses every public name, as a user with a strict type checker writes it.
+"""A program that uses every public name, written for a strict type checker.
 
-``make types`` checks it with ``mypy --strict``; a test runs it. `assert_type` says what a reader of
-the annotations may rely on: nothing here is Any but what scikit-learn gives.
+``make types`` checks it with ``mypy --strict``; a test runs it. `assert_type` states the types that
+users can rely on; only types of scikit-learn are Any.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from outsample import (
 )
 from outsample.placers.local import LocalPlacer
 
-if TYPE_CHECKING:  # a name that is not there is an error, and --strict tells if it is not
+if TYPE_CHECKING:  # an unknown name must be an error, otherwise --strict reports an unused ignore
     from outsample import PCAExtention  # type: ignore[attr-defined]  # noqa: F401
 
 Array = NDArray[np.float64]
@@ -57,7 +57,7 @@ def points() -> tuple[Array, Array, Array]:
 
 
 def place(X: Array, Y: Array, new: Array) -> Placement:
-    """Place points in every way there is."""
+    """Place points with every weighting."""
     extension = PCAExtension(weighting="distance", order=0, loss="squared", n_neighbors=8)
     assert_type(extension.fit(X, Y), PCAExtension)
     placed = extension.place(new)
@@ -70,11 +70,11 @@ def place(X: Array, Y: Array, new: Array) -> Placement:
     weightings = (InverseDistance(3.0), GaussianDistance(1.0), Correlated("linear", 4.0, 1e-3))
     for weighting in weightings:
         PCAExtension(weighting=weighting, n_neighbors=8, order=0, loss="squared").fit(X, Y)
-    for over_all in (Diffusion(1.0, 1e-6), NeighborLoss(10.0, 0.3)):
-        PCAExtension(weighting=over_all).fit(X, Y[:, :2])
-    few = LocalPlacer(InverseDistance(4.0), 3, order=0, loss="squared", tangent_dim=1)
-    many = LocalPlacer(InverseDistance(2.0), 9, order=0, loss="squared", tangent_dim=1)
-    PCAExtension(weighting=Blend((few, many), (0.75, 0.25))).fit(X, Y)
+    for all_points in (Diffusion(1.0, 1e-6), NeighborLoss(10.0, 0.3)):
+        PCAExtension(weighting=all_points).fit(X, Y[:, :2])
+    narrow = LocalPlacer(InverseDistance(4.0), 3, order=0, loss="squared", tangent_dim=1)
+    wide = LocalPlacer(InverseDistance(2.0), 9, order=0, loss="squared", tangent_dim=1)
+    PCAExtension(weighting=Blend((narrow, wide), (0.75, 0.25))).fit(X, Y)
     return placed
 
 
@@ -98,7 +98,7 @@ def methods(X: Array, Y: Array, new: Array) -> None:
 
 
 def judge(X: Array, Y: Array, new: Array) -> float:
-    """Ask whether points belong."""
+    """Test whether points belong."""
     detector = NoveltyDetector(PCAExtension(n_neighbors=8, order=0, loss="squared"), alpha=0.05)
     assert_type(detector.fit(X, Y), NoveltyDetector)
     assert_type(detector.discoveries(new, fdr=0.1), NDArray[np.bool_])
@@ -113,7 +113,7 @@ def judge(X: Array, Y: Array, new: Array) -> float:
 
 
 def follow(X: Array, Y: Array, new: Array) -> bool:
-    """Learn from what arrives."""
+    """Learn from arrivals."""
     detector = NoveltyDetector(PCAExtension(n_neighbors=8, order=0, loss="squared")).fit(X, Y)
     stream = StreamingExtension(detector, window=100, guard=0.05)
     learned = stream.learn(new)

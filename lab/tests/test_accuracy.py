@@ -59,13 +59,13 @@ def invoke(*words):
 
 def test_the_command_from_end_to_end(run):
     result, folder = run
-    told = json.loads((folder / "accuracy.json").read_text())
-    ball, torn, gone = told["maps"]
+    record = json.loads((folder / "accuracy.json").read_text())
+    ball, torn, gone = record["maps"]
     assert gone == {"name": "gone", "title": "gone", "kind": "isomap", "skipped": "no file here"}
     assert ball["error"] == "absolute" and ball["met"] and 0 < ball["coverage"] <= 1
     assert ball["tenths"]["share"] == ball["coverage"] and len(ball["tenths"]["density"]) == 10
     assert len(ball["chosen"]) == 1 and len(torn["chosen"]) == 3
-    assert told["seeds"] == [0, 1, 2] and told["versions"]["scikit-learn"]
+    assert record["seeds"] == [0, 1, 2] and record["versions"]["scikit-learn"]
     failed = next(row for row in torn["rows"] if row["name"].startswith("openTSNE"))
     assert "not installed" in failed["failure"] and failed["error"] is None
     errors = [row["error"] for row in torn["rows"] if row["error"] is not None]
@@ -94,11 +94,11 @@ def test_the_command_from_end_to_end(run):
     ]  # fmt: skip
     summary = again.stdout.splitlines()[:-3]
     assert "\n".join(summary) in result.stdout and len(summary) > 5
-    assert accuracy_bench.run_record(accuracy_bench.restored_run(told)) == told
+    assert accuracy_bench.run_record(accuracy_bench.restored_run(record)) == record
 
 
 @pytest.mark.parametrize("text", ["{}", "[1]", "no JSON", '{"maps": [{"name": 3}]}'])
-def test_a_file_of_something_else_is_refused_in_one_line(tmp_path, text):
+def test_a_foreign_file_is_rejected_in_one_line(tmp_path, text):
     (tmp_path / "x.json").write_text(text)
     for name in ("accuracy", "novelty"):
         words = ["bench", name, "--from", str(tmp_path / "x.json"), "--out", str(tmp_path)]
@@ -110,10 +110,10 @@ def test_a_file_of_something_else_is_refused_in_one_line(tmp_path, text):
 def test_plain_bench_is_accuracy_and_quick_has_one_split(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(accuracy_bench, "QUICK", ("ball",))
     monkeypatch.setattr(canvas, "find_spec", lambda name: None)
-    found = accuracy_bench.run_accuracy(tmp_path, quick=True)
-    assert [path.name for path in found.files] == ["accuracy.json", "accuracy.html"]
-    told = json.loads(found.files[0].read_text())
-    assert told["seeds"] == [0] and [result["name"] for result in told["maps"]] == ["ball"]
+    benchmark = accuracy_bench.run_accuracy(tmp_path, quick=True)
+    assert [path.name for path in benchmark.files] == ["accuracy.json", "accuracy.html"]
+    record = json.loads(benchmark.files[0].read_text())
+    assert record["seeds"] == [0] and [result["name"] for result in record["maps"]] == ["ball"]
     monkeypatch.setattr(accuracy, "MAPS", TINY[2:])
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(main, ["bench"])
@@ -126,7 +126,7 @@ def test_unknown_maps_are_named(tmp_path):
     assert result.stderr.startswith("Error: there is no map 'x'; the maps are: sphere-900, ")
 
 
-def test_a_name_is_itself_before_it_is_a_beginning():
+def test_an_exact_name_is_preferred_to_a_prefix():
     assert [spec.name for spec in accuracy.select(["digits-isomap"])] == ["digits-isomap"]
     assert len(accuracy.select(["mnist"])) == 4 and len(accuracy.select([])) == len(maps.MAPS)
     assert {*maps.QUICK} <= {spec.name for spec in maps.MAPS}
@@ -160,10 +160,10 @@ def test_without_peers_there_is_nothing_to_compare_with():
 
 def test_splits_hide_a_fifth():
     X, Y = small_digits(None)
-    one, two = maps.cases(TINY[1], X, Y, (0, 1))
-    assert len(one.X) == 96 and len(one.truth) == 24 and not (one.X_new == two.X_new).all()
-    together = np.concatenate([one.X, one.X_new])
-    assert sorted(map(tuple, together)) == sorted(map(tuple, X))
+    first, second = maps.cases(TINY[1], X, Y, (0, 1))
+    assert len(first.X) == 96 and len(first.truth) == 24 and not (first.X_new == second.X_new).all()
+    all_points = np.concatenate([first.X, first.X_new])
+    assert sorted(map(tuple, all_points)) == sorted(map(tuple, X))
     (ball,) = maps.cases(TINY[0], *sphere(8)[:2])
     assert len(ball.X_new) == 800 and ball.draws == 8
 
@@ -181,18 +181,18 @@ def test_peers_reproduce_an_affine_map():
             assert np.abs(placed - new @ matrix).max() < 0.02, extender.name
 
 
-def test_leave_one_out_of_kernel_ridge_is_that_of_a_loop():
+def test_leave_one_out_of_kernel_ridge_equals_a_loop():
     from sklearn.kernel_ridge import KernelRidge
 
     rng = np.random.default_rng(0)
     X, Y = rng.random((25, 2)), rng.random((25, 2))
-    found = {penalty: error for error, penalty in peers.ridge_errors(X, Y, 3.0)}
+    errors_by_penalty = {penalty: error for error, penalty in peers.ridge_errors(X, Y, 3.0)}
     squared = []
     for at in range(25):
-        rest = np.arange(25) != at
-        ridge = KernelRidge(kernel="rbf", gamma=3.0, alpha=1e-2).fit(X[rest], Y[rest])
+        is_other = np.arange(25) != at
+        ridge = KernelRidge(kernel="rbf", gamma=3.0, alpha=1e-2).fit(X[is_other], Y[is_other])
         squared.append(((ridge.predict(X[at : at + 1]) - Y[at]) ** 2).sum())
-    assert found[1e-2] == pytest.approx(np.mean(squared))
+    assert errors_by_penalty[1e-2] == pytest.approx(np.mean(squared))
 
 
 def test_opentsne_s_shift_of_the_map_is_undone(monkeypatch):
@@ -249,7 +249,7 @@ def test_umap_gets_the_frozen_map(monkeypatch):
     assert last.name == "umap-learn, own transform" and last.build().learn.func is peers.by_umap
 
 
-def test_maps_are_made():
+def test_maps_are_computed():
     X = load_digits().X[:60]
     for embed in (maps._isomap, maps._lle, maps.tsne):
         Y = embed(X)
@@ -261,7 +261,7 @@ def test_maps_are_made():
     assert len(maps._sphere(8, None)[0]) == 64 and len(maps._digits(None)) == 1797
 
 
-def test_mnist_is_read_from_the_folder_or_missed(tmp_path):
+def test_mnist_is_read_from_the_folder_or_reported_missing(tmp_path):
     with pytest.raises(Unavailable, match="no file"):
         maps._mnist(tmp_path)
     with pytest.raises(Unavailable, match=r"embedding/mnist\.npz; name its folder with --data"):

@@ -51,10 +51,10 @@ def blob(name, shift, folder, seed):
 
 
 def days(folder, seed):
-    known, (trial,), _ = blob("days", 9.0, folder, seed)
-    loud = trial.strange & (np.arange(30) > 25)
+    training, (trial,), _ = blob("days", 9.0, folder, seed)
+    loud = trial.is_anomalous & (np.arange(30) > 25)
     monday = trial._replace(part="Mon", loud=loud)
-    return Split(known, [monday, monday._replace(part="Tue", loud=loud & False)], True)
+    return Split(training, [monday, monday._replace(part="Tue", loud=loud & False)], True)
 
 
 def missing(folder, seed):
@@ -88,22 +88,23 @@ def invoke(*words):
 
 def test_the_command_from_end_to_end(tiny, tmp_path):
     result = invoke("--out", tmp_path / "out")
-    told = json.loads((tmp_path / "out" / "novelty.json").read_text())
-    far, near, traffic, lost = told["sets"]
+    record = json.loads((tmp_path / "out" / "novelty.json").read_text())
+    far, near, traffic, lost = record["sets"]
     assert lost["skipped"] == "no file here" and "rows" not in lost
-    assert told["seeds"] == [0, 1, 2] and told["versions"]["scikit-learn"]
+    assert record["seeds"] == [0, 1, 2] and record["versions"]["scikit-learn"]
     assert far["ours"] == 1.0 and far["best_peer"] == "near" and near["ours"] < 1.0
-    assert (far["n_training"], far["n_columns"], far["n_new"], far["n_strange"]) == (40, 2, 30, 10)
+    counts = [far[key] for key in ("n_training", "n_columns", "n_new", "n_anomalous")]
+    assert counts == [40, 2, 30, 10]
     assert [row["name"] for row in far["rows"]][2:] == ["broken", "gone"]
     assert far["rows"][2]["failure"] == "ValueError: returned NaN" and "auc" not in far["rows"][2]
     assert "not installed" in far["rows"][3]["failure"]
-    assert len(far["rows"][0]["auc_of_seeds"]) == 3 and far["alarms"]["strange"] == 1.0
+    assert len(far["rows"][0]["auc_of_seeds"]) == 3 and far["alarms"]["anomalous"] == 1.0
     assert traffic["simulated"] and traffic["parts"] == ["Mon", "Tue"]
     assert traffic["title"] == "simulated traffic" and traffic["n_new"] == 60
     assert len(traffic["rows"][0]["auc_of_parts"]) == 2
     assert traffic["alarms"]["n_loud"] == 4 and traffic["alarms"]["loud"] == 1.0
-    group = told["groups"]["outliers"]
-    assert group["n_sets"] == 2 and "mnist" not in told["groups"]
+    group = record["groups"]["outliers"]
+    assert group["n_sets"] == 2 and "mnist" not in record["groups"]
     assert [line["rank"] for line in group["standings"][2:]] == [None, None]
     for words in ("lost: skipped, no file here", "Outlier sets: 2 sets", "(simulated): 1 set"):
         assert words in result.stdout
@@ -126,22 +127,23 @@ def test_the_page_is_drawn_again_from_the_results_alone(tiny, tmp_path, monkeypa
     assert not (tmp_path / "again" / "novelty.json").exists()
     tables = again.stdout.splitlines()[:-3]
     assert "\n".join(tables) in first.stdout and "Outlier sets: 2 sets" in tables[0]
-    told = json.loads((tmp_path / "novelty.json").read_text())
-    assert novelty_bench.run_record(novelty_bench.restored_run(told)) == told
+    record = json.loads((tmp_path / "novelty.json").read_text())
+    assert novelty_bench.run_record(novelty_bench.restored_run(record)) == record
 
 
 def test_quick_has_one_seed_and_few_sets(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(canvas, "find_spec", lambda name: None)
     invoke("--quick", "--out", tmp_path)
-    told = json.loads((tmp_path / "novelty.json").read_text())
-    assert told["seeds"] == [0] and [found["name"] for found in told["sets"]] == ["far", "lost"]
+    record = json.loads((tmp_path / "novelty.json").read_text())
+    names = [result["name"] for result in record["sets"]]
+    assert record["seeds"] == [0] and names == ["far", "lost"]
     assert not (tmp_path / "novelty.png").exists() and (tmp_path / "novelty.html").is_file()
 
 
-def test_nothing_to_show_is_shown(tiny, tmp_path):
-    found = novelty_bench.run_novelty(tmp_path, names=["lost"])
-    assert [path.name for path in found.files] == ["novelty.json", "novelty.html"]
-    assert found.tables == []
+def test_a_run_without_results_has_no_tables(tiny, tmp_path):
+    benchmark = novelty_bench.run_novelty(tmp_path, names=["lost"])
+    assert [path.name for path in benchmark.files] == ["novelty.json", "novelty.html"]
+    assert benchmark.tables == []
 
 
 def test_unknown_names_are_named(tmp_path):
@@ -151,20 +153,20 @@ def test_unknown_names_are_named(tmp_path):
         assert result.exit_code == 2 and f"Error: there is {words}" in result.stderr
 
 
-def test_help_tells_every_option():
+def test_every_option_has_a_help_text():
     command = main.get_command(None, "bench").commands["novelty"]
     assert command.help and all(
         option.help for option in command.params if isinstance(option, click.Option)
     )
 
 
-def test_a_set_may_be_named_without_its_number_or_by_its_beginning():
-    names = [found.name for found in novelty.select(["Vowels", "digits-0", "junk"])]
+def test_sets_are_selected_without_number_or_by_prefix():
+    names = [source_of_set.name for source_of_set in novelty.select(["Vowels", "digits-0", "junk"])]
     assert names == ["40_vowels", "digits-0", "junk-digits", "junk-mnist"]
     assert len(novelty.select([])) == len(splits.SOURCES)
     assert len(novelty.select(["mnist-"])) == 10 and len(novelty.select(splits.QUICK)) > 2
     assert len(novelty.select(["outliers"])) == 20 and len(novelty.select(["m"])) == 12
-    groups = [found.group for found in splits.SOURCES]
+    groups = [source_of_set.group for source_of_set in splits.SOURCES]
     assert groups.count(splits.OUTLIERS) == 20 and set(groups) == set(splits.GROUPS)
 
 
@@ -192,60 +194,60 @@ def data(tmp_path):
 
 
 def make(name, folder, seed=0):
-    return next(found for found in splits.SOURCES if found.name == name).make(folder, seed)
+    return next(item for item in splits.SOURCES if item.name == name).make(folder, seed)
 
 
 def test_outlier_sets_are_halved_and_standardised(data):
-    known, (trial,), simulated = make("2_annthyroid", data)
-    assert known.shape == (40, 4) and trial.X.shape == (60, 4) and trial.strange.sum() == 20
-    assert not trial.strange[:40].any() and not simulated
-    np.testing.assert_allclose(known[:, :3].mean(axis=0), 0, atol=1e-12)
-    np.testing.assert_allclose(known[:, :3].std(axis=0), 1)
-    assert not known[:, 3].any() and not trial.X[:, 3].any()
-    learned, new = rows(known, trial.X)
+    training, (trial,), simulated = make("2_annthyroid", data)
+    assert training.shape == (40, 4) and trial.X.shape == (60, 4) and trial.is_anomalous.sum() == 20
+    assert not trial.is_anomalous[:40].any() and not simulated
+    np.testing.assert_allclose(training[:, :3].mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(training[:, :3].std(axis=0), 1)
+    assert not training[:, 3].any() and not trial.X[:, 3].any()
+    learned, new = rows(training, trial.X)
     assert len(learned | new) == 100  # nothing twice, nothing lost
 
 
 def test_equal_seeds_make_equal_splits(data):
     for name in ("2_annthyroid", "digits-3", "junk-digits", "mnist-1", "junk-mnist"):
-        one, same, other = make(name, data), make(name, data), make(name, data, 1)
-        assert (one.X == same.X).all() and not np.array_equal(one.X, other.X)
-        for trial, again in zip(one.trials, same.trials, strict=True):
-            assert (trial.X == again.X).all() and (trial.strange == again.strange).all()
+        first, same, other = make(name, data), make(name, data), make(name, data, 1)
+        assert (first.X == same.X).all() and not np.array_equal(first.X, other.X)
+        for trial, again in zip(first.trials, same.trials, strict=True):
+            assert (trial.X == again.X).all() and (trial.is_anomalous == again.is_anomalous).all()
 
 
 def test_caps_keep_the_classes_ratio(data, monkeypatch):
     monkeypatch.setattr(splits, "TRAINING_ROWS", 25)
     monkeypatch.setattr(splits, "NEW_ROWS", 30)
-    known, (trial,), _ = make("2_annthyroid", data)
-    assert len(known) == 25 and len(trial.X) == 30 and trial.strange.sum() == 10
-    X, strange = splits.thin(np.zeros((99, 1)), np.ones((1, 1)), np.random.default_rng(0), 50)
-    assert X[strange].tolist() == [[1.0]] and len(X) == 50  # never without a strange row
+    training, (trial,), _ = make("2_annthyroid", data)
+    assert len(training) == 25 and len(trial.X) == 30 and trial.is_anomalous.sum() == 10
+    X, is_anomalous = splits.thin(np.zeros((99, 1)), np.ones((1, 1)), np.random.default_rng(0), 50)
+    assert X[is_anomalous].tolist() == [[1.0]] and len(X) == 50  # at least one anomalous row
 
 
 def test_a_class_is_held_out():
-    known, (trial,), _ = make("digits-3", None)
+    training, (trial,), _ = make("digits-3", None)
     X, labels = splits._digits(None, 0)
-    learned, new, strange = rows(known, trial.X, trial.X[trial.strange])
-    assert strange == rows(X[labels == 3])[0] and len(strange) == trial.strange.sum()
-    assert not learned & new and len(known) == (labels != 3).sum() // 2
-    assert known.min() == 0 and known.max() == 1
+    learned, new, anomalous = rows(training, trial.X, trial.X[trial.is_anomalous])
+    assert anomalous == rows(X[labels == 3])[0] and len(anomalous) == trial.is_anomalous.sum()
+    assert not learned & new and len(training) == (labels != 3).sum() // 2
+    assert training.min() == 0 and training.max() == 1
 
 
 def test_mnist_is_read_and_capped(data, monkeypatch):
-    known, (trial,), _ = make("mnist-1", data)
-    assert known.shape == (54, 784) and len(trial.X) == 54 + 12 and trial.X.max() <= 1
+    training, (trial,), _ = make("mnist-1", data)
+    assert training.shape == (54, 784) and len(trial.X) == 54 + 12 and trial.X.max() <= 1
     monkeypatch.setattr(splits, "IMAGES", 33)
-    assert make("mnist-1", data).trials[0].strange.sum() == 6
+    assert make("mnist-1", data).trials[0].is_anomalous.sum() == 6
 
 
 def test_an_object_of_coil_is_held_out(tmp_path):
     (tmp_path / "embedding").mkdir()
     X = np.random.default_rng(0).integers(0, 4080, (60, 16), dtype=np.uint16)
     np.savez(tmp_path / "embedding" / "coil20.npz", X=X, y=np.arange(60) % 20 + 1, scale=4080)
-    known, (trial,), _ = make("coil-20", tmp_path)
-    assert known.shape == (28, 16) and trial.strange.sum() == 3 and known.max() <= 1
-    assert rows(trial.X[trial.strange])[0] == rows(X[19::20] / 4080)[0]
+    training, (trial,), _ = make("coil-20", tmp_path)
+    assert training.shape == (28, 16) and trial.is_anomalous.sum() == 3 and training.max() <= 1
+    assert rows(trial.X[trial.is_anomalous])[0] == rows(X[19::20] / 4080)[0]
 
 
 def test_nsl_kdd_learns_normal_connections_only(tmp_path):
@@ -257,21 +259,21 @@ def test_nsl_kdd_learns_normal_connections_only(tmp_path):
         ]
         with gzip.open(tmp_path / "kdd99" / f"nslkdd_{name}.txt.gz", "wt") as file:
             file.write("\n".join(lines) + "\n")
-    known, (trial,), _ = make("nsl-kdd", tmp_path)
-    assert known.shape == (6, 38) and trial.strange.tolist() == [False, True]
-    np.testing.assert_allclose(known.mean(axis=0), 0, atol=1e-12)
+    training, (trial,), _ = make("nsl-kdd", tmp_path)
+    assert training.shape == (6, 38) and trial.is_anomalous.tolist() == [False, True]
+    np.testing.assert_allclose(training.mean(axis=0), 0, atol=1e-12)
 
 
-def test_junk_is_junk():
-    known, trials, _ = make("junk-digits", None)
-    constant, bright, noise, permuted = (trial.X[trial.strange] for trial in trials)
+def test_kinds_of_junk_images():
+    training, trials, _ = make("junk-digits", None)
+    constant, bright, noise, permuted = (trial.X[trial.is_anomalous] for trial in trials)
     assert (constant == constant[:, :1]).all() and 0 <= constant.min() and constant.max() <= 1
     assert len(np.unique(constant[:, 0])) == splits.JUNK_ROWS
-    normal = trials[0].X[~trials[0].strange]
+    normal = trials[0].X[~trials[0].is_anomalous]
     assert rows(bright / 10)[0] <= {tuple(10 * row / 10) for row in normal[: splits.JUNK_ROWS]}
     assert 0.49 < noise.mean() < 0.51 and not rows(permuted)[0] & rows(normal)[0]
     assert (np.sort(permuted) == np.sort(bright / 10)).all()
-    assert not rows(known)[0] & rows(normal)[0]
+    assert not rows(training)[0] & rows(normal)[0]
 
 
 def minutes(day, n, attacks=()):
@@ -296,24 +298,24 @@ def traffic(monkeypatch):
     ]  # fmt: skip
     day, X, names = (np.concatenate([part[at] for part in parts]) for at in range(3))
     n = (names != "").astype(int)
-    found = Traffic(day, n, day, X, names, n, False)
-    monkeypatch.setattr(splits, "load_traffic", lambda folder: found)
+    recorded = Traffic(day, n, day, X, names, n, False)
+    monkeypatch.setattr(splits, "load_traffic", lambda folder: recorded)
 
 
 def test_traffic_is_tried_day_by_day(traffic):
-    known, trials, simulated = make("darpa-06-11", None)
-    assert known.shape == (29, 14) and not simulated
-    np.testing.assert_allclose(known.mean(axis=0), 0, atol=1e-12)
+    training, trials, simulated = make("darpa-06-11", None)
+    assert training.shape == (29, 14) and not simulated
+    np.testing.assert_allclose(training.mean(axis=0), 0, atol=1e-12)
     # Not the day before, not the one with two attacks, not the quiet one, not the flooded one.
     assert [trial.part for trial in trials] == ["1998-06-12", "1998-07-20"]
-    assert [len(trial.X) for trial in trials] == [19, 24] and trials[0].strange.sum() == 4
+    assert [len(trial.X) for trial in trials] == [19, 24] and trials[0].is_anomalous.sum() == 4
     assert np.flatnonzero(trials[0].loud).tolist() == [2, 3]
     assert [trial.part for trial in make("darpa-06-16", None).trials] == ["1998-07-20"]
 
 
 def test_without_files_traffic_is_simulated_and_the_rest_skipped(tmp_path):
-    known, trials, simulated = make("darpa-06-11", None)
-    assert simulated and len(known) > 100 and trials and trials[0].loud is not None
+    training, trials, simulated = make("darpa-06-11", None)
+    assert simulated and len(training) > 100 and trials and trials[0].loud is not None
     with pytest.raises(Unavailable, match="one simulated quiet day"):
         make("darpa-06-16", None)
     with pytest.raises(Unavailable, match=r"no file outliers/2_annthyroid\.npz; name its folder"):
@@ -326,11 +328,11 @@ def test_without_files_traffic_is_simulated_and_the_rest_skipped(tmp_path):
 
 
 def test_areas_of_a_case_done_by_hand():
-    strange = np.array([False, True, False, True])
-    # Ranked from the strangest: normal, strange, strange, normal.
-    auc, precision = novelty.areas(strange, np.array([9.0, 5.0, -1.0, 4.0]))
+    is_anomalous = np.array([False, True, False, True])
+    # Ranked by score: normal, anomalous, anomalous, normal.
+    auc, precision = novelty.areas(is_anomalous, np.array([9.0, 5.0, -1.0, 4.0]))
     assert auc == 0.5 and precision == pytest.approx((1 / 2 + 2 / 3) / 2)
-    assert novelty.areas(strange, np.array([0.0, np.inf, 1.0, np.inf])) == (1.0, 1.0)
+    assert novelty.areas(is_anomalous, np.array([0.0, np.inf, 1.0, np.inf])) == (1.0, 1.0)
 
 
 def test_equal_areas_share_their_rank_and_failures_are_last():
@@ -347,9 +349,9 @@ def test_standings_count_only_what_ran():
         [line("a", 0.9), line("b", np.nan), line("c", np.nan)],
         [line("b", 0.8), line("a", 0.7), line("c", np.nan)],
     ]
-    found = [SetResult("s", "s", "darpa", rows) for rows in tables]
+    results = [SetResult("s", "s", "darpa", rows) for rows in tables]
     skipped = SetResult("t", "t", "darpa", skipped="gone")
-    a, b, c = standings.standings([*found, skipped])
+    a, b, c = standings.standings([*results, skipped])
     assert {a.rank, b.rank} == {1.5} and np.isnan(c.rank)
     by_name = {line.name: line for line in (a, b)}
     assert by_name["a"].auc == pytest.approx(0.8) and by_name["b"].auc == 0.8
@@ -365,14 +367,15 @@ def test_scores_of_a_wrong_shape_or_without_meaning_are_failures():
 
 
 def test_progress_and_results_come_one_by_one():
-    told, seen = [], []
-    found = novelty.run(
+    reports, seen = [], []
+    results = novelty.run(
         TINY[:2], (0,), None, listed=LISTED[:2], on_set=seen.append,
-        progress=lambda share, what: told.append((share, what)),
+        progress=lambda share, task: reports.append((share, task)),
     )  # fmt: skip
-    assert seen == found and [result.name for result in found] == ["far", "near"]
-    shares = [share for share, _ in told]
-    assert shares == sorted(shares) and told[-1] == (1.0, "done") and (0.0, "far: reading") in told
+    assert seen == results and [result.name for result in results] == ["far", "near"]
+    shares = [share for share, _ in reports]
+    assert shares == sorted(shares) and reports[-1] == (1.0, "done")
+    assert (0.0, "far: reading") in reports
 
 
 # The detectors

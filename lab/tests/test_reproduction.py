@@ -41,16 +41,16 @@ TINY = Size(
 
 
 @pytest.fixture(scope="module")
-def told():
-    """What was told to the progress callback of `whole`."""
+def reports():
+    """Return the list that receives the progress reports of `whole`."""
     return []
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory, told):
+def whole(tmp_path_factory, reports):
     """Everything in small, on simulated traffic."""
     folder = tmp_path_factory.mktemp("reproduction")
-    return run_reproduction(folder, size=TINY, progress=lambda *step: told.append(step))
+    return run_reproduction(folder, size=TINY, progress=lambda *step: reports.append(step))
 
 
 def numbers(value):
@@ -64,7 +64,7 @@ def numbers(value):
 
 
 def without_times(value):
-    """Results without what the clock says."""
+    """Return results without measured times."""
     if isinstance(value, dict):
         clock = {"seconds", "exponent"}
         return {key: without_times(item) for key, item in value.items() if key not in clock}
@@ -76,8 +76,8 @@ def test_both_files_are_written_and_the_numbers_are_finite(whole):
     assert names == ["results.json", "report.html"] and all(p.is_file() for p in whole.files)
     read = json.loads(whole.files[0].read_text())
     assert read == plain(whole.results)
-    found = list(numbers(read))
-    assert len(found) > 10_000 and all(math.isfinite(number) for number in found)
+    values = list(numbers(read))
+    assert len(values) > 10_000 and all(math.isfinite(number) for number in values)
 
 
 def test_the_paper_s_numbers_stand_beside_ours(whole):
@@ -94,8 +94,8 @@ def test_the_paper_s_numbers_stand_beside_ours(whole):
     assert papers.count(2.0) == 4
 
 
-def test_progress_goes_from_none_to_all_and_never_back(whole, told):
-    shares = [share for share, _ in told]
+def test_progress_goes_from_none_to_all_and_never_back(whole, reports):
+    shares = [share for share, _ in reports]
     assert shares[0] == 0 and shares[-1] == 1 and shares == sorted(shares)
 
 
@@ -109,24 +109,24 @@ def test_simulated_traffic_is_called_so(whole):
 
 
 def test_slopes_are_those_of_the_order():
-    found = sphere_orders.convergence((16, 24, 36), n_new=100, n_seeds=2)
-    for curve in found.orders:
+    result = sphere_orders.convergence((16, 24, 36), n_new=100, n_seeds=2)
+    for curve in result.orders:
         # Never slower than claimed; a constant gains a little from neighbours on all sides.
         assert curve.claimed - 0.15 < curve.slope < curve.claimed + 0.5
         assert curve.held == 1.0  # K is known here, so certificates are guarantees
         assert (curve.largest < curve.certificate * 10).all()
-    assert (found.orders[0].largest <= found.corrected).all()
-    assert found.corrected * 3 == pytest.approx(found.theorem)
+    assert (result.orders[0].largest <= result.corrected).all()
+    assert result.corrected * 3 == pytest.approx(result.theorem)
 
 
 def test_the_figure_places_every_method_of_the_paper():
-    found = sphere_orders.figure(n_per_axis=12, n_new=15)
-    colors = {one.method: one.color for one in found.placements}
+    drawn = sphere_orders.figure(n_per_axis=12, n_new=15)
+    colors = {placement.method: placement.color for placement in drawn.placements}
     assert [colors[name] for name in WEIGHTINGS] == ["yellow", "red", "black"]
     assert colors["order 2"] is None
-    for one in found.placements:
-        assert one.placed.shape == found.truth.shape == (15, 3)
-        assert (one.errors <= one.bound * (1 + 1e-9)).all()
+    for placement in drawn.placements:
+        assert placement.placed.shape == drawn.truth.shape == (15, 3)
+        assert (placement.errors <= placement.bound * (1 + 1e-9)).all()
 
 
 def line(n=90):
@@ -136,28 +136,28 @@ def line(n=90):
 
 
 def test_curves_name_the_lowest_and_where_the_defaults_are_not():
-    found = extension_curve.run(line(), (30, 60), n_repeats=2, n_hidden=10, n_workers=2)
-    for at, winner in enumerate(found.winners):
-        assert winner.error == min(curve.errors[at] for curve in found.curves)
-        short = [one for one in found.auto_not_lowest if one.size == winner.size]
+    result = extension_curve.run(line(), (30, 60), n_repeats=2, n_hidden=10, n_workers=2)
+    for at, winner in enumerate(result.winners):
+        assert winner.error == min(curve.errors[at] for curve in result.curves)
+        short = [shortfall for shortfall in result.auto_not_lowest if shortfall.size == winner.size]
         assert bool(short) == (winner.method != extension_curve.AUTO)
-        assert all(one.auto >= one.error for one in short)
-    assert sum(found.chosen[0].values()) == 2
-    assert [c.method for c in found.curves if c.in_paper] == list(extension_curve.IN_PAPER)
+        assert all(shortfall.auto >= shortfall.error for shortfall in short)
+    assert sum(result.chosen[0].values()) == 2
+    assert [c.method for c in result.curves if c.in_paper] == list(extension_curve.IN_PAPER)
 
 
 def test_workers_change_nothing():
-    one, two = (
+    single, parallel = (
         extension_curve.run(line(), (30,), n_repeats=3, n_hidden=10, n_workers=n) for n in (1, 2)
     )
-    for mine, other in zip(one.curves, two.curves, strict=True):
+    for mine, other in zip(single.curves, parallel.curves, strict=True):
         assert np.array_equal(mine.errors, other.errors)
 
 
 def test_a_shortfall_counts_the_repetitions_that_were_won():
     winners = [extension_curve.Winner(10, "mse", 1.0)]
-    found = np.array([[[2.0, 1.0]], [[0.5, 1.0]], [[3.0, 1.0]]])
-    (short,) = extension_curve._shortfalls(winners, ["auto", "mse"], found)
+    errors = np.array([[[2.0, 1.0]], [[0.5, 1.0]], [[3.0, 1.0]]])
+    (short,) = extension_curve._shortfalls(winners, ["auto", "mse"], errors)
     assert short.wins == 1 and short.method == "mse"
 
 
@@ -186,11 +186,11 @@ def test_the_trial_of_the_paper_learns_the_attacks_too(whole):
     assert everything.n_training == TINY.n_minutes > new.n_training
 
 
-def test_cost_is_told_for_every_letter(whole):
-    found = whole.results.complexity.growths
-    steps = {(growth.step, growth.letter) for growth in found}
+def test_cost_is_reported_for_every_parameter(whole):
+    growths = whole.results.complexity.growths
+    steps = {(growth.step, growth.letter) for growth in growths}
     assert steps == {(s, letter) for s in ("fit", "place", "search") for letter in "nkdD"}
-    assert all(len(g.seconds) == len(g.values) and min(g.seconds) > 0 for g in found)
+    assert all(len(g.seconds) == len(g.values) and min(g.seconds) > 0 for g in growths)
     placing = whole.results.complexity.placing
     assert placing.setting["D"] == 14 and min(placing.seconds.values()) > 0
 
@@ -227,30 +227,30 @@ def test_a_page_is_drawn_again_from_its_file_of_results_alone(whole, tmp_path, m
     assert again.files == [page] and plain(again.results) == json.loads(file.read_text())
 
 
-def damage(told, *path, value):
+def damage(payload, *path, value):
     """Return the text of results with one value changed."""
-    told = json.loads(json.dumps(told))
-    inner = told
+    payload = json.loads(json.dumps(payload))
+    inner = payload
     for key in path[:-1]:
         inner = inner[key]
     inner[path[-1]] = value
-    return json.dumps(told)
+    return json.dumps(payload)
 
 
-def test_a_damaged_or_foreign_file_is_refused_in_one_line(whole, tmp_path):
-    told, file = plain(whole.results), tmp_path / "results.json"
-    lost = {key: value for key, value in told.items() if key != "sphere"}
+def test_a_damaged_or_foreign_file_is_rejected_in_one_line(whole, tmp_path):
+    payload, file = plain(whole.results), tmp_path / "results.json"
+    lost = {key: value for key, value in payload.items() if key != "sphere"}
     texts = {
-        json.dumps(told)[:5000]: "Unterminated|Expecting",
+        json.dumps(payload)[:5000]: "Unterminated|Expecting",
         "[1, 2]": "expected dict, got list",
         '{"maps": [], "seconds": 1.0}': "missing or unknown in Results: complexity, data",
         json.dumps(lost): "missing or unknown in Results: sphere",
-        damage(told, "size", value=3): "Results.size: expected str, got int",
-        damage(told, "sphere", "met", value=[1]): "Results.sphere: SphereOrders.met: ",
-        damage(told, "complexity", "growths", 0, "seconds", value=["a"]): "Growth.seconds: ",
-        damage(told, "sphere", "table", 0, "error", value="0.1"): "error: expected number, got str",
-        damage(told, "versions", value="none"): "Results.versions: expected dict, got str",
-        damage(told, "extension_curve", "sizes", value="123"): "sizes: expected list, got str",
+        damage(payload, "size", value=3): "Results.size: expected str, got int",
+        damage(payload, "sphere", "met", value=[1]): "Results.sphere: SphereOrders.met: ",
+        damage(payload, "complexity", "growths", 0, "seconds", value=["a"]): "Growth.seconds: ",
+        damage(payload, "sphere", "table", 0, "error", value="0.1"): "expected number, got str",
+        damage(payload, "versions", value="none"): "Results.versions: expected dict, got str",
+        damage(payload, "extension_curve", "sizes", value="123"): "sizes: expected list, got str",
     }
     for text, fault in texts.items():
         file.write_text(text)
@@ -278,7 +278,7 @@ class Kept(NamedTuple):
     free: Any = None
 
 
-def test_records_come_back_as_they_were():
+def test_records_are_restored():
     leaf = Kept("a", math.inf, np.array([True]), np.eye(2), (1, "x"), (3, 4), None, [])
     record = leaf._replace(inner=[leaf], maybe=0.5, many=(1.0, 2.0), free={"b": [1]})
     back = restored(Kept, json.loads(json.dumps(plain(record))))
@@ -286,9 +286,9 @@ def test_records_come_back_as_they_were():
     assert back.flags.dtype == np.bool_ and back.rows.shape == (2, 2) and math.isnan(back.share)
     assert (back.pair, back.grids, back.maybe) == ((1, "x"), [3, 4], 0.5)
     assert back.many == (1.0, 2.0) and back.free == {"b": [1]} and back.inner[0].maybe is None
-    told = plain(leaf) | {"rows": [[1.0, None]]}
-    del told["many"], told["free"]  # they have defaults
-    back = restored(Kept, told)
+    payload = plain(leaf) | {"rows": [[1.0, None]]}
+    del payload["many"], payload["free"]  # they have defaults
+    back = restored(Kept, payload)
     assert back.many == () and np.isnan(back.rows[0, 1])
 
 

@@ -148,13 +148,13 @@ def results() -> dict:
     }  # fmt: skip
 
 
-def test_the_cost_of_a_whole_placement_is_told(html):
-    assert "with D = 14, takes 30 µs a point" in html and "a ratio of 1.50" in html
+def test_the_cost_of_place_is_reported(html):
+    assert "D = 14, place takes 30 µs per point" in html and "a ratio of 1.50" in html
 
 
-def write(folder: Path, told: dict) -> Path:
-    """Write the page of what a results.json tells."""
-    return write_report(folder, restored(Results, told))
+def write(folder: Path, payload: dict) -> Path:
+    """Write the page of a results.json."""
+    return write_report(folder, restored(Results, payload))
 
 
 @pytest.fixture(scope="module")
@@ -165,8 +165,8 @@ def html(tmp_path_factory) -> str:
 
 
 def scenes(html: str) -> dict:
-    (told,) = re.findall(r'<script type="application/json" id="scenes">(.*?)</script>', html)
-    return json.loads(told)
+    (text,) = re.findall(r'<script type="application/json" id="scenes">(.*?)</script>', html)
+    return json.loads(text)
 
 
 def words(html: str) -> str:
@@ -208,11 +208,11 @@ def draw_nothing(figure, stream, format, **_):
     Image.new("RGB", (1, 1)).save(stream, "png") if format == "png" else stream.write(b"<svg/>")
 
 
-def test_simulated_traffic_is_said_on_every_picture_of_it(tmp_path, monkeypatch):
+def test_simulated_traffic_is_labelled_on_every_picture(tmp_path, monkeypatch):
     monkeypatch.setattr(Figure, "savefig", draw_nothing)
-    told = results()
-    told["data"] |= {"simulated": True, "notice": "Simulated: made up.", "source": "simulated"}
-    html = write(tmp_path, told).read_text("utf-8")
+    payload = results()
+    payload["data"] |= {"simulated": True, "notice": "Simulated: made up.", "source": "simulated"}
+    html = write(tmp_path, payload).read_text("utf-8")
     text = words(html)
     assert text.count("Simulated: made up.") == 2
     for heading in re.findall(r"<h2>(Example II.*?)</h2>", html):
@@ -222,35 +222,36 @@ def test_simulated_traffic_is_said_on_every_picture_of_it(tmp_path, monkeypatch)
 
 
 def test_absent_numbers_do_not_stop_it(tmp_path):
-    told = results()
-    told["data"]["features"] |= {"max_difference": None, "labels_agree": None}
-    for trial in told["traffic_day"]["trials"]:
+    payload = results()
+    payload["data"]["features"] |= {"max_difference": None, "labels_agree": None}
+    for trial in payload["traffic_day"]["trials"]:
         trial["nystroem"][0] = [None] * 5
-        for one in trial["scores"]:
-            one |= dict.fromkeys(("auc", "auc_loud", "best_ratio", "best_squared_ratio"))
-            one |= {"labelled": [], "top": [], "paper_ratio": None}
-            one["values"][0] = None
+        for score in trial["scores"]:
+            score |= dict.fromkeys(("auc", "auc_loud", "best_ratio", "best_squared_ratio"))
+            score |= {"labelled": [], "top": [], "paper_ratio": None}
+            score["values"][0] = None
         trial["loud"] = [False] * 8
-    told["traffic_day"]["map"]["attacks"] = [""] * 8
-    told["extension_curve"]["curves"][0]["errors"][0] = None
-    for row in told["sphere"]["table"]:
+    payload["traffic_day"]["map"]["attacks"] = [""] * 8
+    payload["extension_curve"]["curves"][0]["errors"][0] = None
+    for row in payload["sphere"]["table"]:
         row["paper"] = None
-    told["sphere"]["met"] = [0, 0]
-    text = words(write(tmp_path, told).read_text("utf-8"))
+    payload["sphere"]["met"] = [0, 0]
+    text = words(write(tmp_path, payload).read_text("utf-8"))
     assert "no new minute is loud" in text and ABSENT in text
     assert "None" not in text and "nan" not in text
 
 
-def test_hostile_words_stay_words(tmp_path):
-    told = results()
-    told["paper"] = told["data"]["not_public"] = told["complexity"]["statement"] = HOSTILE
-    told["parameters"][HOSTILE] = HOSTILE
-    told["sphere"]["table"][0]["title"] = told["extension_curve"]["curves"][0]["title"] = HOSTILE
-    told["sphere"]["figure"]["placements"][0]["title"] = HOSTILE
-    trial = told["traffic_day"]["trials"][0]
+def test_hostile_text_is_escaped(tmp_path):
+    payload = results()
+    payload["paper"] = payload["data"]["not_public"] = payload["complexity"]["statement"] = HOSTILE
+    payload["parameters"][HOSTILE] = HOSTILE
+    payload["sphere"]["table"][0]["title"] = HOSTILE
+    payload["extension_curve"]["curves"][0]["title"] = HOSTILE
+    payload["sphere"]["figure"]["placements"][0]["title"] = HOSTILE
+    trial = payload["traffic_day"]["trials"][0]
     trial["day"] = trial["attacks"][2] = r"$\oops$"
-    trial["attacks"][3] = trial["title"] = told["traffic_day"]["map"]["day"] = HOSTILE
-    html = write(tmp_path, told).read_text("utf-8")
+    trial["attacks"][3] = trial["title"] = payload["traffic_day"]["map"]["day"] = HOSTILE
+    html = write(tmp_path, payload).read_text("utf-8")
     assert html.count("<script") == 2 and "<b>" not in html
     keyed = scenes(html)
     alts = {unescape(alt) for alt in re.findall(r'alt="([^"]*)"', html)}
@@ -297,34 +298,34 @@ def test_numbers_keep_their_digits():
     assert measured(None, None) == ABSENT and measured(0.0, 0.1) == "0"
 
 
-def test_points_without_a_place_are_left_out():
+def test_points_that_are_not_finite_are_left_out():
     points = [[0, 0, 0], [np.nan, 0, 0], [1, 2, 3]]
     layer = Layer("a", points, "#000000", labels=["x", "y", "z"], named=[1, 2])
-    told = scene_data(Scene("t", [layer]))
-    assert told["layers"][0]["points"] == [[0, 0, 0], [1, 2, 3]]
-    assert told["layers"][0]["labels"] == ["x", "z"] and told["layers"][0]["named"] == [1]
-    assert told["middle"] == [0.5, 1.0, 1.5]
+    data = scene_data(Scene("t", [layer]))
+    assert data["layers"][0]["points"] == [[0, 0, 0], [1, 2, 3]]
+    assert data["layers"][0]["labels"] == ["x", "z"] and data["layers"][0]["named"] == [1]
+    assert data["middle"] == [0.5, 1.0, 1.5]
     assert scene_picture(Scene("nothing", [])).startswith(b"\x89PNG")
 
 
-def test_charts_bear_values_that_a_log_scale_cannot_show():
+def test_charts_accept_values_that_a_log_scale_cannot_show():
     nothing = Curve("zero", [1, 2], [0.0, np.nan], STYLES[0])
-    some = Curve("some", [1, 2, 3], [1e-7, 0.0, 2.0], STYLES[1], [0.1, 0.1, 5.0])
-    assert b"<svg" in curve_chart([nothing, some])
+    curve = Curve("some", [1, 2, 3], [1e-7, 0.0, 2.0], STYLES[1], [0.1, 0.1, 5.0])
+    assert b"<svg" in curve_chart([nothing, curve])
     assert b"<svg" in curve_chart([nothing])
     traces = [Trace("zeros", [0.0, 0.0]), Trace("gap", [np.nan, 1.0], log=False)]
     assert trace_chart(traces, [Kind("all", [0, 1], "#000000")], named=[(0, "#0")])
 
 
 def test_names_keep_their_order_and_distance():
-    found = spaced([0.1, 0.2, 0.21, 0.22, 0.9], 0.1)
-    assert (np.diff(found) >= 0.1 - 1e-12).all() and found[-1] == 0.9
-    assert np.mean(found[:4]) == pytest.approx(np.mean([0.1, 0.2, 0.21, 0.22]))
+    heights = spaced([0.1, 0.2, 0.21, 0.22, 0.9], 0.1)
+    assert (np.diff(heights) >= 0.1 - 1e-12).all() and heights[-1] == 0.9
+    assert np.mean(heights[:4]) == pytest.approx(np.mean([0.1, 0.2, 0.21, 0.22]))
 
 
 STAGE = """
 const { readFileSync } = require("node:fs");
-const [, , script, told] = process.argv;
+const [, , script, scenes_file] = process.argv;
 const calls = { fillText: [], fill: 0 };
 const pen = () => new Proxy({ measureText: (t) => ({ width: 6 * t.length }),
   fillText: (t) => calls.fillText.push(t), fill: () => { calls.fill += 1; } },
@@ -339,7 +340,7 @@ function element(name) {
   all.push(made);
   return made;
 }
-const scenes = JSON.parse(readFileSync(told, "utf8"));
+const scenes = JSON.parse(readFileSync(scenes_file, "utf8"));
 const images = Object.keys(scenes).map((alt) => Object.assign(element("img"), { alt }));
 let queue = [];
 Object.assign(globalThis, {
@@ -368,16 +369,16 @@ console.log(JSON.stringify({ first, turned, marks, texts: calls.fillText }));
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node to run the viewer")
 def test_the_viewer_draws_every_point_and_turns(html, tmp_path):
-    told = scenes(html)
+    scene_records = scenes(html)
     script = Path(str(files("outsample_lab.paper.page"))) / "scene.js"
     (tmp_path / "stage.js").write_text(STAGE)
-    (tmp_path / "scenes.json").write_text(json.dumps(told))
+    (tmp_path / "scenes.json").write_text(json.dumps(scene_records))
     command = ["node", str(tmp_path / "stage.js"), str(script), str(tmp_path / "scenes.json")]
     run = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert run.returncode == 0, run.stderr
-    found = json.loads(run.stdout)
-    layers = [layer for scene in told.values() for layer in scene["layers"]]
-    assert found["first"] == len(told)
-    assert found["marks"] == sum(len(layer["points"]) for layer in layers) + len(layers)
-    assert found["turned"] == 2  # the picture that was dragged, and its companion
-    assert "coordinate 3" in found["texts"] and "#3 08:03 smurf:134" in found["texts"]
+    counts = json.loads(run.stdout)
+    layers = [layer for scene in scene_records.values() for layer in scene["layers"]]
+    assert counts["first"] == len(scene_records)
+    assert counts["marks"] == sum(len(layer["points"]) for layer in layers) + len(layers)
+    assert counts["turned"] == 2  # the picture that was dragged, and its companion
+    assert "coordinate 3" in counts["texts"] and "#3 08:03 smurf:134" in counts["texts"]

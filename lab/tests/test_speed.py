@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-import outsample
 from outsample.cli import main
 from outsample.plots import canvas
 from outsample_lab.plots.targets import target_chart
@@ -40,7 +39,7 @@ TINY = Sizes(
     many=40, cold=60, umap=False,
 )  # fmt: skip
 GROUND = Ground(TINY, None, lambda share, what: None)
-SHORT = ("exact", "row", "approximate", "stream")
+SHORT = ("exact", "row", "approximate")
 
 
 @pytest.fixture(autouse=True)
@@ -52,10 +51,10 @@ def tiny(monkeypatch):
 
 @pytest.fixture
 def here(monkeypatch):
-    """Errands without a process of their own."""
+    """Run errands in this process."""
 
-    def done(errand, **given):
-        return json.loads(json.dumps(errands.ERRANDS[errand](**given)))
+    def done(errand, **options):
+        return json.loads(json.dumps(errands.ERRANDS[errand](**options)))
 
     for module in (sweep, more_points, many_machines):
         monkeypatch.setattr(module, "in_fresh_process", done)
@@ -75,33 +74,31 @@ def test_the_command_from_end_to_end(tmp_path, monkeypatch):
     folder = tmp_path / "out"
     with monkeypatch.context() as patch:
         patch.setattr(approximate_search, "why_unavailable", lambda: "there is none")
-        patch.delattr(outsample, "place_batches", raising=False)
-        patch.setitem(outsample._MODULES, "place_batches", "outsample.nowhere")
         patch.setattr(speed_bench, "_load", lambda: 3.0)
         result = invoke("--quick", "--data", tmp_path, "--out", folder, *named(*SHORT))
-    told = json.loads((folder / "speed.json").read_text())
-    assert [part["name"] for part in told["parts"]] == ["exact", "approximate", "row", "stream"]
-    exact, near, row, _ = told["parts"]
-    assert len(exact["targets"]) == 7 and all(each["found"] > 0 for each in exact["targets"])
-    assert {each["repeats"] for each in exact["timings"]} <= {1, 2}
+    record = json.loads((folder / "speed.json").read_text())
+    assert [part["name"] for part in record["parts"]] == ["exact", "approximate", "row"]
+    exact, near, row = record["parts"]
+    assert len(exact["targets"]) == 7 and all(target["found"] > 0 for target in exact["targets"])
+    assert {target["repeats"] for target in exact["timings"]} <= {1, 2}
     assert any("MNIST was skipped: no file" in words for words in exact["words"])
     assert near["skipped"] == "there is none" and len(near["targets"]) == 7
-    assert not any(each["met"] for each in near["targets"])
+    assert not any(target["met"] for target in near["targets"])
     assert row["timings"][0]["p99"] >= row["timings"][0]["seconds"]
-    assert told["quick"] and told["versions"]["scikit-learn"] and told["load"] == 3.0
-    assert "/" not in json.dumps(told["versions"])
+    assert record["quick"] and record["versions"]["scikit-learn"] and record["load"] == 3.0
+    assert "/" not in json.dumps(record["versions"])
     assert result.stdout.startswith("Warning: The machine was not idle when it began: load 3.00")
-    assert "Skipped: there is none." in result.stdout and "Figures to reach" in result.stdout
+    assert "Skipped: there is none." in result.stdout and "Targets" in result.stdout
     assert result.stderr.splitlines()[-1].startswith("[100%] done")
     html = (folder / "speed.html").read_text()
-    assert "A short run with small sizes" in html and "not measured here" in html
+    assert "A quick run with small sizes" in html and "not measured here" in html
     # From the file of results alone, and with nothing measured: the same page and picture.
     monkeypatch.setattr(parts, "PARTS", ())
     again = invoke("--from", folder / "speed.json", "--out", folder / "again")
     for name in ("speed.html", "speed.png"):
         assert (folder / "again" / name).read_bytes() == (folder / name).read_bytes()
     assert again.stdout.split("\n", 1)[1].rsplit("\n", 4)[0] in result.stdout
-    assert speed_bench.run_record(speed_bench.restored_run(told)) == told
+    assert speed_bench.run_record(speed_bench.restored_run(record)) == record
 
 
 def test_unknown_parts_are_bad_use_and_other_files_bad_data(tmp_path):
@@ -138,8 +135,8 @@ def test_parts_that_need_nothing_else(name):
     (part,) = parts.select([name], quick=False)
     result = part.run(GROUND)
     assert (result.name, result.title) == (part.name, part.title) and not result.skipped
-    assert all(each.found > 0 and not each.skipped for each in result.targets)
-    assert all(each.seconds > 0 for each in result.timings)
+    assert all(part.found > 0 and not part.skipped for part in result.targets)
+    assert all(part.seconds > 0 for part in result.timings)
     assert all(len(curve.sizes) == len(curve.figures) > 0 for curve in result.curves)
     run = SpeedRun("", False, 2, 0.0, {}, 1.0, [result])
     assert speed_page.speed_page(run, None).count("<img ") == len(
@@ -157,7 +154,7 @@ def test_memory_and_cold_starts(here):
 
 def test_more_points_without_data(here):
     result = more_points.more_points(GROUND)
-    assert "made up, for there is no file" in result.words[0]
+    assert "synthetic, because there is no file" in result.words[0]
     assert [target.unit for target in result.targets] == ["times", "times", "s", "MB", "times"]
     assert len(result.curves) == 6 and all(target.found >= 0 for target in result.targets)
     errors = {1000: 0.3, 2000: 0.2, 4000: 0.25}
@@ -165,10 +162,10 @@ def test_more_points_without_data(here):
 
 
 def test_an_errand_runs_in_its_own_process():
-    told = errands.in_fresh_process(
+    result = errands.in_fresh_process(
         "fit_and_place", who="KNeighborsRegressor", shape=[4, 1, 2], n=20_000, rows=5
     )
-    assert 0 <= told["peak"] < 500
+    assert 0 <= result["peak"] < 500
     with pytest.raises(RuntimeError, match="no_such failed in its own process: KeyError"):
         errands.in_fresh_process("no_such")
 
@@ -179,7 +176,7 @@ def test_peak_memory_is_of_the_block():
     assert 40 < memory.extra < 500 and kept[0]
 
 
-def test_missing_libraries_are_skipped_and_said(monkeypatch):
+def test_missing_libraries_are_skipped_and_reported(monkeypatch):
     for module in (other_transforms, fits, many_machines):
         monkeypatch.setattr(
             module, "absent", lambda *names: "" if "sklearn" in names else f"no {names[0]}"
@@ -203,9 +200,9 @@ def test_approximate_search_with_a_stand_in(monkeypatch):
         approximate_search, "_fitted", lambda data: exact_search.fitted("distance", data)
     )
     result = approximate_search.approximate(GROUND)
-    found = {target.work: target for target in result.targets}
-    assert found["approximate, D = 14: recall"].found == 1.0
-    assert found["approximate, D = 50: error over exact"].found == 1.0
+    targets_by_work = {target.work: target for target in result.targets}
+    assert targets_by_work["approximate, D = 14: recall"].found == 1.0
+    assert targets_by_work["approximate, D = 50: error over exact"].found == 1.0
     assert math.isfinite(result.targets[-1].found) and result.targets[-1].unit == "exponent"
 
 
@@ -261,4 +258,4 @@ def test_a_run_without_figures_to_reach_has_a_page():
     run = SpeedRun("", False, 2, 0.9, {"outsample": "0"}, 1.0, [cold])
     assert speed_page.summary_tables(run) == [] and speed_page.target_picture(run) is None
     assert "1.00 s" in speed_page.speed_page(run, None)
-    assert speed_page.part_report(cold)[1].header == ["Work", "Median", "Setting", "Repeats"]
+    assert speed_page.part_report(cold)[1].header == ["Task", "Median", "Setting", "Repeats"]

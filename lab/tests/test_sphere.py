@@ -1,4 +1,4 @@
-"""The data sets: shapes, known points, and what the paper says of the sphere."""
+"""The sphere: shapes, known points, and properties stated in the paper."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def test_known_images():
 
 
 @pytest.mark.parametrize("angles", [[0.0, 1.0], [[0.0, 1.0, 2.0]]])
-def test_angles_of_another_shape_are_refused(angles):
+def test_angles_of_another_shape_are_rejected(angles):
     with pytest.raises(ValueError, match=r"shape \(q, 2\)"):
         datasets.sphere_map(angles)
 
@@ -47,8 +47,8 @@ def test_a_grid_needs_two_points_on_an_axis():
 
 
 def test_random_angles_follow_the_seed_and_stay_in_the_square():
-    one, again, other = (datasets.random_angles(50, seed) for seed in (3, 3, 4))
-    np.testing.assert_array_equal(one, again)
-    assert not np.array_equal(one, other)
-    assert one.shape == (50, 2)
-    assert one.min() >= 0.0 and one.max() <= np.pi
+    first, again, other = (datasets.random_angles(50, seed) for seed in (3, 3, 4))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+    assert first.shape == (50, 2)
+    assert first.min() >= 0.0 and first.max() <= np.pi

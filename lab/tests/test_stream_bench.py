@@ -29,12 +29,12 @@ class Seer:
         return False
 
 
-def test_a_learner_is_judged_by_what_it_said_at_the_time():
-    arriving, told = arrivals(None), []
-    row = replayed(Entry("seer", "peer", Seer, ""), arriving, told.append)
-    assert told == ["simulated-2", "simulated-3"]
+def test_a_learner_is_measured_by_its_scores_at_the_time():
+    arriving, batches = arrivals(None), []
+    row = replayed(Entry("seer", "peer", Seer, ""), arriving, batches.append)
+    assert batches == ["simulated-2", "simulated-3"]
     loud = episodes(arriving.traffic)
-    assert len(row.delays) == len([one for one in loud if one.day != arriving.days[0]])
+    assert len(row.delays) == len([episode for episode in loud if episode.day != arriving.days[0]])
     assert all(day.n_normal == (~arriving.traffic.day(day.day).is_attack).sum() for day in row.days)
     assert row.loud_precision > row.precision
 
@@ -43,13 +43,13 @@ def test_rankings_are_of_the_days_before_and_chance_is_the_share_of_attacks():
     arriving = arrivals(None)
     row = replayed(Entry("seer", "peer", Seer, ""), arriving, lambda day: None)
     later = arriving.traffic.rows(~arriving.first)
-    told = chance(arriving)
-    assert told.precision == later.is_attack.mean() > told.loud_precision > 0
+    result = chance(arriving)
+    assert result.precision == later.is_attack.mean() > result.loud_precision > 0
     shares = [later.day(day).is_attack.mean() for day in arriving.days[1:]]
-    assert told.daily_precision == pytest.approx(np.mean(shares))
+    assert result.daily_precision == pytest.approx(np.mean(shares))
     scores = arriving.X[~arriving.first][:, 0]
     assert row.score_precision == average_precision(later.is_attack, scores)
-    assert row.loud_score_precision > row.score_precision > told.precision
+    assert row.loud_score_precision > row.score_precision > result.precision
     days, wanted = np.array(["a", "a", "b", "b", "c"]), np.array([1, 0, 1, 0, 0], bool)
     assert daily(average_precision, days, wanted, np.array([2.0, 1, 1, 2, 9])) == 0.75
     assert math.isnan(daily(average_precision, days, ~wanted & wanted, np.zeros(5)))
@@ -96,30 +96,30 @@ def run(tmp_path_factory):
                       Entry("other", "peer", Seer, "")], ["river is not there"]),
         )  # fmt: skip
         shown = []
-        found = run_stream(out, show=lambda *titled: shown.append(titled))
+        benchmark = run_stream(out, show=lambda *titled: shown.append(titled))
     assert len(shown) == 2
-    return out, found
+    return out, benchmark
 
 
 def test_results_go_to_json_and_back_and_are_drawn_again(run, tmp_path):
-    out, found = run
-    told = json.loads((out / "stream.json").read_text())
-    assert told["rows"][0]["episodes"] == len(restored_run(told).rows[0].delays)
-    assert run_record(restored_run(told)) == told
+    out, benchmark = run
+    record = json.loads((out / "stream.json").read_text())
+    assert record["rows"][0]["episodes"] == len(restored_run(record).rows[0].delays)
+    assert run_record(restored_run(record)) == record
     again = STREAM.draw_again(tmp_path, out / "stream.json")
-    assert [table for _, table in again.tables] == [table for _, table in found.tables]
+    assert [table for _, table in again.tables] == [table for _, table in benchmark.tables]
     for name in ("stream.html", "stream.png"):
         assert (tmp_path / name).read_bytes() == (out / name).read_bytes()
     page = (out / "stream.html").read_text()
     assert "river is not there" in page and "StreamingExtension" in page
 
 
-def test_the_command_draws_again_and_refuses_other_results(run, tmp_path):
+def test_the_command_draws_again_and_rejects_other_results(run, tmp_path):
     out, _ = run
     call = CliRunner().invoke
-    found = call(main, ["bench", "stream", "--from", f"{out}/stream.json", "--out", f"{tmp_path}"])
-    assert found.exit_code == 0, found.output
+    result = call(main, ["bench", "stream", "--from", f"{out}/stream.json", "--out", f"{tmp_path}"])
+    assert result.exit_code == 0, result.output
     (tmp_path / "odd.json").write_text("{}")
-    given = ["bench", "stream", "--from", f"{tmp_path}/odd.json", "--out", f"{tmp_path}"]
-    found = call(main, given)
-    assert found.exit_code == 3
+    options = ["bench", "stream", "--from", f"{tmp_path}/odd.json", "--out", f"{tmp_path}"]
+    result = call(main, options)
+    assert result.exit_code == 3

@@ -1,4 +1,4 @@
-"""The traffic table: against a plain twin, against the ready table, and the simulator."""
+"""The traffic table: compared with a reference and the published table; the simulator."""
 
 import csv
 import gzip
@@ -51,7 +51,7 @@ def write_minutes(path, traffic):
     return path
 
 
-# The plain twin: one minute at a time, straight from the definitions.
+# The reference: one minute at a time, directly from the definitions.
 
 
 def entropy(counts):
@@ -105,11 +105,12 @@ def plain_table(connections):
         first, last = min(spans[day]), max(spans[day])
         for idx in range((last - first) // timedelta(minutes=1) + 1):
             time = first + timedelta(minutes=idx)
-            found = by_minute.get(time, [])
-            n_attack = sum(label != "-" for _, _, label in found)
+            connections_of_minute = by_minute.get(time, [])
+            n_attack = sum(label != "-" for _, _, label in connections_of_minute)
             when = time.isoformat(timespec="minutes")
-            text = minute_attacks(found)
-            rows.append((day.isoformat(), idx, when, minute_features(found), text, n_attack))
+            text = minute_attacks(connections_of_minute)
+            features = minute_features(connections_of_minute)
+            rows.append((day.isoformat(), idx, when, features, text, n_attack))
     return rows
 
 
@@ -128,8 +129,8 @@ connection_lists = st.lists(
 
 
 @given(connection_lists)
-def test_every_column_is_that_of_the_plain_twin(tmp_path_factory, connections):
-    path = tmp_path_factory.mktemp("twin") / "connections.csv"
+def test_every_column_equals_the_reference(tmp_path_factory, connections):
+    path = tmp_path_factory.mktemp("reference") / "connections.csv"
     write(path, [f"{s},{d},{t:%m/%d/%Y-%H:%M},{label}\n" for s, d, t, label in connections])
     traffic = load_connections(path)
     days, idx, when, X, attacks, n_attack = zip(*plain_table(connections), strict=True)
@@ -183,14 +184,14 @@ def test_plain_gzipped_and_windows_lines_read_alike(tmp_path):
         (f"{IN},{OUT},06/01/1998-25:00,-\n", "expected a date and time that exist"),
     ],
 )
-def test_a_bad_line_is_refused_with_its_number(tmp_path, bad, expected):
+def test_a_bad_line_is_rejected_with_its_number(tmp_path, bad, expected):
     path = write(tmp_path / "connections.csv", [LINE, LINE, bad, LINE, bad])
     with pytest.raises(ValueError, match=rf"connections\.csv, line 3: {expected}"):
         load_connections(path)
 
 
 @pytest.mark.parametrize("cut", [30, -8])
-def test_a_cut_archive_is_refused_by_name(tmp_path, cut):
+def test_a_truncated_archive_is_rejected_by_name(tmp_path, cut):
     path = tmp_path / "connections.csv.gz"
     lines = [LINE.replace("001.010", f"001.{i:03d}") for i in range(200)]
     path.write_bytes(gzip.compress("".join(lines).encode())[:cut])
@@ -285,7 +286,7 @@ def simulated():
     return simulate_traffic()
 
 
-def test_simulated_traffic_follows_the_seed_and_not_the_company(simulated):
+def test_a_simulated_day_depends_on_the_seed_only(simulated):
     again, other = simulate_traffic(), simulate_traffic(seed=1)
     for mine, its in zip(simulated, again, strict=True):
         np.testing.assert_array_equal(mine, its)
@@ -380,6 +381,6 @@ def test_a_simulated_day_is_like_the_real_one(seed):
     assert np.abs(memory(made.X) - memory(real.X)).max() < 0.3
 
 
-def test_an_unknown_simulated_day_is_refused():
+def test_an_unknown_simulated_day_is_rejected():
     with pytest.raises(ValueError, match=r"day must be one of .*, got '1998-07-20'"):
         simulate_traffic("1998-07-20")

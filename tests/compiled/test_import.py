@@ -1,4 +1,4 @@
-"""Importing and the first use: where nothing can be written, what is said, what is compiled."""
+"""Import and first use: read-only folders, messages, and compiled kernels."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from outsample._compiled.linear_algebra import cholesky_solve
 b = np.ones(2)
 assert cholesky_solve(np.eye(2), b) and (b == 1).all()
 """
-# A path below a file cannot be made by anybody, not even by root, whom permissions do not stop.
+# A path below a file cannot be created, not even by root, who ignores permissions.
 NOWHERE = os.devnull + "/nowhere"
 
 
 @pytest.fixture
 def read_only(tmp_path):
-    """A copy of the package that takes no compiled code, and the environment to run it in."""
+    """Return the environment for a copy of the package that cannot store compiled code."""
     package = tmp_path / "site" / "outsample"
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(Path(outsample.__file__).parent, package, ignore=ignored)
@@ -43,35 +43,35 @@ def read_only(tmp_path):
 
 
 def run(program, environment):
-    """Standard error of a program that must succeed."""
+    """Return the standard error of a program that must succeed."""
     command = [sys.executable, "-W", "always", "-c", program]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stderr
 
 
-def test_where_nothing_else_can_be_written_the_temporary_folder_keeps_compiled_code(
+def test_compiled_code_is_cached_in_the_temporary_folder_if_necessary(
     read_only, tmp_path
 ):
-    said = run(ALL + COMPILE, read_only)
-    assert said.count("NUMBA_CACHE_DIR") == 1
-    assert str(tmp_path / "outsample-") in said
-    assert said.count("is compiling for its first use") == 1
+    output = run(ALL + COMPILE, read_only)
+    assert output.count("NUMBA_CACHE_DIR") == 1
+    assert str(tmp_path / "outsample-") in output
+    assert output.count("is compiling for its first use") == 1
     (folder,) = tmp_path.glob("outsample-*")
     assert list(folder.rglob("*.nbc"))
     if os.name == "posix":
         assert folder.stat().st_mode & 0o077 == 0
-    said = run(ALL + COMPILE, read_only)
-    assert said.count("NUMBA_CACHE_DIR") == 1
-    assert "is compiling" not in said
+    output = run(ALL + COMPILE, read_only)
+    assert output.count("NUMBA_CACHE_DIR") == 1
+    assert "is compiling" not in output
 
 
 def test_without_a_temporary_folder_nothing_is_kept(read_only, tmp_path):
     program = f"import tempfile\ntempfile.tempdir = {NOWHERE!r}\n" + ALL + COMPILE
-    said = run(program, read_only)
-    assert said.count("NUMBA_CACHE_DIR") == 1
-    assert said.count("every process") == 1
-    assert "no cache is written" in said
+    output = run(program, read_only)
+    assert output.count("NUMBA_CACHE_DIR") == 1
+    assert output.count("every process") == 1
+    assert "no cache is written" in output
     assert not list(tmp_path.rglob("*.nbc"))
 
 
@@ -89,7 +89,7 @@ def test_a_folder_that_others_can_write_is_not_trusted(monkeypatch, tmp_path):
         compiling.private_folder()
 
 
-def test_a_full_disk_costs_no_answer(read_only, tmp_path):
+def test_a_full_disk_does_not_stop_the_program(read_only, tmp_path):
     full = "raise OSError(28, 'No space left on device')"
     program = f"""
 from numba.core.caching import IndexDataCacheFile
@@ -98,8 +98,8 @@ def save(self, key, data):
 IndexDataCacheFile.save = save
 """
     environment = read_only | {"NUMBA_CACHE_DIR": str(tmp_path / "given")}
-    said = run(program + ALL + COMPILE, environment)
-    assert said.count("No space left") == 1
+    output = run(program + ALL + COMPILE, environment)
+    assert output.count("No space left") == 1
 
 
 def test_code_of_another_version_of_a_kernel_is_not_used(read_only, tmp_path):
@@ -125,7 +125,7 @@ def test_a_notice_is_a_line_on_a_terminal_and_a_warning_elsewhere(monkeypatch):
     assert screen.getvalue() == "outsample: is busy\n"
 
 
-def test_a_first_fit_compiles_what_it_uses_and_once(tmp_path):
+def test_a_first_fit_compiles_each_kernel_once(tmp_path):
     cold = cold_start(tmp_path, **FIXED)  # `outsample bench speed --parts cold` has the times
     files = {name.partition(".")[0] for name in cold["kernels"]}
     assert files <= {
@@ -151,7 +151,7 @@ print(distance(np.zeros(2), np.array([3.0, 4.0])), compiling.cache_folder())
 
 
 @pytest.mark.parametrize("is_writable", [True, False])
-def test_a_newer_numba_is_used_by_its_public_options(tmp_path, is_writable):
+def test_a_newer_numba_is_used_with_public_options(tmp_path, is_writable):
     folder = tmp_path / "kept"
     (folder.mkdir if is_writable else folder.touch)()
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder)}

@@ -1,4 +1,4 @@
-"""Kernels against their plain twins. Run a second time without the compiler, for coverage."""
+"""Kernels compared with NumPy references; run a second time without JIT, for coverage."""
 
 from __future__ import annotations
 
@@ -106,13 +106,13 @@ def test_nearest_candidates(seed, k, c):
     rng = np.random.default_rng(seed)
     X, Q = rng.integers(0, 3, (30, 2)).astype(float), rng.integers(0, 3, (5, 2)).astype(float)
     candidates = np.array([rng.permutation(30)[:c] for _ in Q])
-    found, apart = np.empty((5, k), dtype=np.int64), np.empty((5, k))
-    search.nearest_candidates(0, 5, X, Q, candidates, found, apart)
+    nearest, nearest_distances = np.empty((5, k), dtype=np.int64), np.empty((5, k))
+    search.nearest_candidates(0, 5, X, Q, candidates, nearest, nearest_distances)
     for i, x in enumerate(Q):
         among = np.sort(candidates[i])
         indices, distances = reference.neighbors(X[among], x, k)
-        np.testing.assert_array_equal(found[i], among[indices])
-        np.testing.assert_allclose(apart[i], distances, rtol=1e-14)
+        np.testing.assert_array_equal(nearest[i], among[indices])
+        np.testing.assert_allclose(nearest_distances[i], distances, rtol=1e-14)
 
 
 @given(seed=st.integers(0, 10**6), share=st.sampled_from([0.0, 0.3, 1.0]))
@@ -122,48 +122,50 @@ def test_a_share_of_a_tree_finds_true_distances_in_any_order(seed, share):
     tree, k = KdTree(X), 4
     answers = []
     for order in (np.arange(70), rng.permutation(70)):
-        found, apart = np.empty((70, k), dtype=np.int64), np.empty((70, k))
-        trees.nearest_in_tree(0, 70, X, *tree.arrays, 1.0, Q, share, order, found, apart)
-        answers.append((found, apart))
+        indices, distances = np.empty((70, k), dtype=np.int64), np.empty((70, k))
+        trees.nearest_in_tree(0, 70, X, *tree.arrays, 1.0, Q, share, order, indices, distances)
+        answers.append((indices, distances))
     np.testing.assert_array_equal(answers[0][0], answers[1][0])
-    np.testing.assert_allclose(apart, np.linalg.norm(Q[:, None] - X[found], axis=2), rtol=1e-14)
+    np.testing.assert_allclose(
+        distances, np.linalg.norm(Q[:, None] - X[indices], axis=2), rtol=1e-14
+    )
     exact = np.array([reference.neighbors(X, x, k)[1] for x in Q])
-    assert (apart >= exact * (1 - 1e-14)).all()
+    assert (distances >= exact * (1 - 1e-14)).all()
     if share == 1:
-        np.testing.assert_allclose(apart, exact, rtol=1e-14)
+        np.testing.assert_allclose(distances, exact, rtol=1e-14)
 
 
 @given(seed=st.integers(0, 10**6), D=st.integers(1, 9))
 def test_squares_of_boxes_and_of_leaves(seed, D):
     rng = np.random.default_rng(seed)
     ends, leaf, x = rng.normal(size=(2, D, trees.FAN)), rng.normal(size=(D, 24)), rng.normal(size=D)
-    fan, beside, squares = np.sort(ends, axis=0), np.empty(trees.FAN), np.empty(24)
-    trees.fan_squares(fan, x, beside)
+    fan, box_squares, squares = np.sort(ends, axis=0), np.empty(trees.FAN), np.empty(24)
+    trees.fan_squares(fan, x, box_squares)
     expected = [reference.box_square(fan[:, :, j], x) for j in range(trees.FAN)]
-    np.testing.assert_allclose(beside, expected, rtol=1e-14)
+    np.testing.assert_allclose(box_squares, expected, rtol=1e-14)
     assert trees.box_square(fan[:, :, 0], x) == pytest.approx(expected[0], rel=1e-14)
     trees.leaf_squares(leaf, x, squares)
     np.testing.assert_allclose(squares, ((leaf.T - x) ** 2).sum(axis=1), rtol=1e-14)
 
 
 @pytest.mark.parametrize("n", [1, 64, 65, 200, 900, 1100, 5000, 17_000])
-def test_trees_of_any_depth_find_what_a_full_scan_finds(n):
+def test_trees_of_any_depth_equal_a_full_scan(n):
     rng = np.random.default_rng(n)
     X, Q = rng.normal(size=(n, 3)), rng.normal(size=(20, 3)) * 2
     near, k = NeighborIndex(X, "kd_tree").nearest(Q, min(n, 7)), min(n, 7)
-    found, apart = np.empty((20, k), dtype=np.int64), np.empty((20, k))
-    search.scan_nearest(0, 20, X, n, Q, found, apart)
-    np.testing.assert_array_equal(near.indices, found.ravel())
-    np.testing.assert_array_equal(near.distances, apart.ravel())
+    indices, distances = np.empty((20, k), dtype=np.int64), np.empty((20, k))
+    search.scan_nearest(0, 20, X, n, Q, indices, distances)
+    np.testing.assert_array_equal(near.indices, indices.ravel())
+    np.testing.assert_array_equal(near.distances, distances.ravel())
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(2, 3000), kinds=st.sampled_from([2, 40, 10**9]))
-def test_values_are_parted_at_a_rank(seed, n, kinds):
+def test_values_are_partitioned_at_a_rank(seed, n, kinds):
     rng = np.random.default_rng(seed)
-    given, middle = rng.integers(0, kinds, n + 4).astype(float), 2 + int(rng.integers(1, n))
-    values, rows = given.copy(), np.arange(n + 4)
+    original, middle = rng.integers(0, kinds, n + 4).astype(float), 2 + int(rng.integers(1, n))
+    values, rows = original.copy(), np.arange(n + 4)
     building.partition_at_middle(values, rows, 2, n + 2, middle)
-    np.testing.assert_array_equal(given[rows], values)
+    np.testing.assert_array_equal(original[rows], values)
     np.testing.assert_array_equal(np.sort(rows[2:-2]), np.arange(2, n + 2))
     assert values[2:middle].max() <= values[middle:-2].min()
 
@@ -184,14 +186,14 @@ def test_rows_in_reach(seed, n):
 
 @pytest.mark.parametrize("n", [3, 64, 900, 5000])
 def test_a_tree_does_not_depend_on_threads(n):
-    """Leaves of about equal size hold every row once, and all parts are the same."""
+    """Leaves have equal sizes up to one row, contain every row once, whatever n_jobs is."""
     X = np.random.default_rng(n).normal(size=(n, 5))
-    one, sizes = KdTree(X), np.diff(KdTree(X).starts)
+    tree, sizes = KdTree(X), np.diff(KdTree(X).starts)
     assert sizes.max() - sizes.min() <= 1
-    np.testing.assert_array_equal(np.sort(one.rows), np.arange(n))
-    np.testing.assert_array_equal(one.box, [X.min(axis=0), X.max(axis=0)])
+    np.testing.assert_array_equal(np.sort(tree.rows), np.arange(n))
+    np.testing.assert_array_equal(tree.box, [X.min(axis=0), X.max(axis=0)])
     for n_jobs in (2, 3, 8):
-        for part, other in zip(one.arrays, KdTree(X, n_jobs).arrays, strict=True):
+        for part, other in zip(tree.arrays, KdTree(X, n_jobs).arrays, strict=True):
             np.testing.assert_array_equal(part, other)
 
 
@@ -233,7 +235,7 @@ def test_cholesky_solve():
 
 
 def test_no_kernel_may_reorder_sums():
-    """A compiler with that leave orders them differently from one compilation to the next."""
+    """With fastmath, results can differ from one compilation to the next."""
     for file in Path(search.__file__).parent.glob("*.py"):
         assert "fastmath" not in file.read_text(), file.name
 
@@ -262,13 +264,15 @@ def test_frames_of_few_images_in_many_dimensions(seed, d, k):
     centred = Y - Y.mean(axis=0)
     np.testing.assert_allclose(axes[0].T @ axes[0], np.eye(d), atol=1e-13)
     assert (np.diff(spread[0]) <= 1e-7 * spread[0, 0]).all()
-    found = axes[0] * spread[0] ** 2 @ axes[0].T
-    np.testing.assert_allclose(found, centred.T @ centred / k, atol=1e-12 * (1 + np.abs(Y).max()))
+    covariance = axes[0] * spread[0] ** 2 @ axes[0].T
+    np.testing.assert_allclose(
+        covariance, centred.T @ centred / k, atol=1e-12 * (1 + np.abs(Y).max())
+    )
 
 
 @given(seed=st.integers(0, 10**6), D=st.integers(1, 9))
 def test_ordered_sums(seed, D):
-    """One row after the other: bit for bit what a plain loop finds."""
+    """Rows are added in order: bit-identical to a plain loop."""
     rng = np.random.default_rng(seed)
     X, rows, sums = rng.normal(size=(50, D)), rng.permutation(50)[:30], np.empty(D)
     distinct.ordered_sums(X, rows, sums)

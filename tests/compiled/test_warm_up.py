@@ -1,4 +1,4 @@
-"""`outsample warm-up`: afterwards a fresh process compiles nothing."""
+"""After `outsample warm-up` a new process compiles nothing."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ print(compiling.COMPILED.count)
 
 
 def test_after_a_warm_up_nothing_is_compiled(tmp_path):
-    said = CliRunner().invoke(main, ["warm-up"])
-    assert said.exit_code == 0, said.output
-    assert compiling.cache_folder() in said.stdout
+    result = CliRunner().invoke(main, ["warm-up"])
+    assert result.exit_code == 0, result.output
+    assert compiling.cache_folder() in result.stdout
     again = CliRunner().invoke(main, ["warm-up"])
     assert "Nothing to compile" in again.stdout
     command = [sys.executable, "-W", "error", "-c", FRESH, str(tmp_path / "model.outsample")]

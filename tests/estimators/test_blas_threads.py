@@ -1,4 +1,4 @@
-"""Answers are the same bit for bit on one thread of BLAS and on two."""
+"""Results are bit-identical with one and with two BLAS threads."""
 
 from __future__ import annotations
 
@@ -7,43 +7,43 @@ import contextlib
 import numpy as np
 import pytest
 from sklearn.base import clone
-from test_pickles import LOCAL, OVER_ALL, answers, map_of
+from test_pickles import ALL_POINTS, LOCAL, answers, map_of
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from outsample import DiffusionMaps, Extended, _parallel
 from outsample.estimators import diffusion_maps, map_extension
 from outsample.neighbors.index import NeighborIndex
 
-MODELS = LOCAL | OVER_ALL
+MODELS = LOCAL | ALL_POINTS
 
 
-def fitted_answers(name, threads):
-    """Bytes of what a model tells, fitted and asked with so many threads of BLAS."""
-    X, Y, Q = map_of(600)  # as many as "correlated" has neighbours: over all points
+def results_of_a_fit(name, threads):
+    """Return the results of a model as bytes, fitted and queried with this number of threads."""
+    X, Y, Q = map_of(600)  # the n_neighbors of "correlated", which makes it an all-points model
     alone = isinstance(MODELS[name], DiffusionMaps | Extended) or name == "detector"
     with threadpool_limits(threads, user_api="blas"):
-        # A batch large enough for a product of matrices to be shared out.
+        # The batch is large enough for a multithreaded matrix product.
         return answers(clone(MODELS[name]).fit(X, None if alone else Y), X[:200] + Q[0] / 100)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_one_thread_or_two(name):
-    assert fitted_answers(name, 1) == fitted_answers(name, 2)
+    assert results_of_a_fit(name, 1) == results_of_a_fit(name, 2)
 
 
-def test_the_limit_is_what_makes_them_equal(monkeypatch):
-    """Without it the factorisations differ, where BLAS has a second thread at all."""
+def test_without_the_limit_results_differ(monkeypatch):
+    """Without the limit, factorisations differ if BLAS has two threads."""
     with threadpool_limits(2, user_api="blas"):
-        if max((one["num_threads"] for one in threadpool_info()), default=1) < 2:
+        if max((info["num_threads"] for info in threadpool_info()), default=1) < 2:
             pytest.skip("BLAS has one thread only")
     for module in (map_extension, diffusion_maps):
         monkeypatch.setattr(module, "one_blas_thread", contextlib.nullcontext())
     names = ("diffusion", "correlated", "nystroem", "harmonics", "diffusion maps")
-    assert any(fitted_answers(name, 1) != fitted_answers(name, 2) for name in names)
+    assert any(results_of_a_fit(name, 1) != results_of_a_fit(name, 2) for name in names)
 
 
 def test_a_limit_that_fails_is_not_counted(monkeypatch):
-    """The next one inside sets it again."""
+    """A limit that fails is not counted, so that the next one is set."""
     context = _parallel._OneBlasThread()
     limits = []
 
@@ -76,13 +76,13 @@ def test_products_use_as_many_threads_as_jobs(n_jobs, threads, monkeypatch):
     class Watched:
         def kneighbors(self, *args, **options):
             infos = threadpool_info()
-            counts.extend(one["num_threads"] for one in infos if one["user_api"] == "openmp")
+            counts.extend(info["num_threads"] for info in infos if info["user_api"] == "openmp")
             return search.kneighbors(*args, **options)
 
     monkeypatch.setattr(index._backend.products, "search", Watched())
     before = [one["num_threads"] for one in threadpool_info() if one["user_api"] == "openmp"]
     index.nearest(X[:20], 3)
-    after = [one["num_threads"] for one in threadpool_info() if one["user_api"] == "openmp"]
+    after = [info["num_threads"] for info in threadpool_info() if info["user_api"] == "openmp"]
     assert counts and set(counts) == {threads}
     assert before == after
 

@@ -1,4 +1,4 @@
-"""Memory for new points is set by a piece of them, not by their number."""
+"""Memory for queries depends on the chunk size, not on the number of queries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Y = np.column_stack([X[:, 0], X[:, 1] ** 2])
 
 
 def mapped(kind, path):
-    """Return new points in a file that is mapped into memory, of several types and orders."""
+    """Return queries as a memory-mapped array of this dtype or order."""
     numbers = RNG.random((Q, D)) * (10_000 if kind == "int16" else 1)
     if kind == "columns first":
         numbers, kind = np.asfortranarray(numbers), "float64"
@@ -35,10 +35,10 @@ def mapped(kind, path):
     return np.load(path, mmap_mode="r")
 
 
-def peak_beside_the_answer(ask, rows):
-    """Return bytes held at once while rows are answered for, less those of the answer."""
+def peak_without_the_result(method, rows):
+    """Return the peak memory in bytes of a call, without its result."""
     tracemalloc.start()
-    answer = ask(rows)
+    answer = method(rows)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     arrays = answer if isinstance(answer, tuple) else (answer,)
@@ -46,7 +46,7 @@ def peak_beside_the_answer(ask, rows):
     return peak - sum(array.nbytes for array in arrays)
 
 
-ASKED = {
+METHODS = {
     "PCAExtension.transform": PCAExtension(**FIXED).fit(X, Y).transform,
     "PCAExtension.place": PCAExtension(**FIXED).fit(X, Y).place,
     "cosine": PCAExtension(**FIXED, metric="cosine").fit(X, Y).place,
@@ -63,38 +63,41 @@ ASKED = {
 }
 
 
-CASES = [(name, "float32") for name in ASKED]
+CASES = [(name, "float32") for name in METHODS]
 CASES += [("PCAExtension.place", kind) for kind in ("float64", "int16", "columns first")]
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_twice_as_many_rows_need_no_more_memory(name, kind, monkeypatch, tmp_path):
     monkeypatch.setattr(chunks, "CHUNK_ENTRIES", 1)
-    new, ask = mapped(kind, tmp_path / "new.npy"), ASKED[name]
-    ask(new[:9])  # what is built and compiled at first use
-    once = peak_beside_the_answer(ask, new[: Q // 2])
-    twice = peak_beside_the_answer(ask, new)
-    assert twice < once + 0.5 * Q // 2 * D * 8  # half of a copy of the rows that were added
+    new, method = mapped(kind, tmp_path / "new.npy"), METHODS[name]
+    method(new[:9])  # builds and compiles everything
+    once = peak_without_the_result(method, new[: Q // 2])
+    twice = peak_without_the_result(method, new)
+    assert twice < once + 0.5 * Q // 2 * D * 8  # half of a copy of the additional rows
 
 
-@pytest.mark.parametrize("name", ASKED)
-def test_pieces_answer_as_one(name, monkeypatch):
+@pytest.mark.parametrize("name", METHODS)
+def test_chunks_give_the_result_of_one_call(name, monkeypatch):
     new = RNG.random((3000, D))
-    at_once = ASKED[name](new)
+    whole_result = METHODS[name](new)
     monkeypatch.setattr(chunks, "CHUNK_ENTRIES", 1)
-    by_piece = ASKED[name](new)
-    both = (one if isinstance(one, tuple) else (one,) for one in (at_once, by_piece))
-    for whole, parts in zip(*both, strict=True):
+    chunked_result = METHODS[name](new)
+    results = (
+        result if isinstance(result, tuple) else (result,)
+        for result in (whole_result, chunked_result)
+    )
+    for whole, parts in zip(*results, strict=True):
         np.testing.assert_array_equal(whole, parts)
 
 
-def test_a_bad_entry_of_a_long_map_is_found_without_a_copy(tmp_path):
+def test_a_bad_entry_of_a_memory_map_is_found_without_a_copy(tmp_path):
     new = RNG.random((Q, D))
     new[[5000, 9000], [1, 3]] = np.nan, np.inf
     np.save(tmp_path / "new.npy", new)
     new = np.load(tmp_path / "new.npy", mmap_mode="r")
     tracemalloc.start()
     with pytest.raises(ValueError, match=r"row 5000, column 1 \(2 such entries\)"):
-        ASKED["PCAExtension.place"](new)
+        METHODS["PCAExtension.place"](new)
     assert tracemalloc.get_traced_memory()[1] < 0.5 * new.nbytes
     tracemalloc.stop()

@@ -1,4 +1,4 @@
-"""What points and images come in: dense or sparse on either side, pandas, masks, scalars."""
+"""Containers of points and images: dense, sparse, pandas, masked arrays."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ Q[0], Q[1] = X[0], 0.0
 
 
 def answers(fitted, Q):
-    """Everything that a fitted estimator says about points."""
-    told = []
+    """Return all results of a fitted estimator for points."""
+    results = []
     for name in ("transform", "place", "abnormality", "p_values", "decision_function", "predict"):
         if hasattr(fitted, name) and (name != "place" or has_map(fitted)):
             answer = getattr(fitted, name)(Q)
-            told += list(answer) if isinstance(answer, tuple) else [answer]
-    return told
+            results += list(answer) if isinstance(answer, tuple) else [answer]
+    return results
 
 
 def has_map(fitted):
@@ -80,7 +80,7 @@ def has_map(fitted):
 @pytest.mark.parametrize("fitted_on", [np.asarray, sparse.csr_array, "sparse, many columns"])
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.filterwarnings("ignore:The kernel falls:UserWarning")
-def test_dense_or_sparse_queries_give_the_same_answer(name, fitted_on):
+def test_dense_and_sparse_queries_give_the_same_result(name, fitted_on):
     if isinstance(fitted_on, str):
         with sparse_stays():
             fitted = ESTIMATORS[name].fit(sparse.csr_array(X), Y)
@@ -101,7 +101,7 @@ def test_dense_or_sparse_queries_give_the_same_answer(name, fitted_on):
 
 @pytest.mark.parametrize("name", [name for name in ESTIMATORS if "embedding" not in name])
 @pytest.mark.filterwarnings("ignore:The kernel falls:UserWarning")
-def test_sparse_images_are_images(name):
+def test_sparse_and_dense_images_give_the_same_result(name):
     wanted = answers(ESTIMATORS[name].fit(X, Y), Q)
     for left, right in zip(
         wanted, answers(ESTIMATORS[name].fit(X, sparse.csr_matrix(Y)), Q), strict=True
@@ -109,7 +109,7 @@ def test_sparse_images_are_images(name):
         np.testing.assert_array_equal(left, right)
 
 
-def test_compare_takes_sparse_images():
+def test_compare_accepts_sparse_images():
     extension = {"plain": PCAExtension(**PLAIN)}
     for points in (X, sparse.coo_array(X)):
         dense, thin = (compare(points, images, extension)[0] for images in (Y, sparse.csc_array(Y)))
@@ -138,7 +138,7 @@ def test_no_kernel_is_compiled_for_a_mixed_pair():
         ({"index": "kd_tree"}, False),
     ],
 )
-def test_who_takes_sparse_points_of_many_columns(parameters, takes):
+def test_which_parameters_support_sparse_points(parameters, takes):
     extension, many = PCAExtension(**parameters), sparse.csr_array(np.tile(X, 17))
     for estimator in (extension, Extended(SVD, extension), NoveltyDetector(extension)):
         assert get_tags(estimator).input_tags.sparse
@@ -150,7 +150,7 @@ def test_who_takes_sparse_points_of_many_columns(parameters, takes):
                 estimator.fit(many, Y)
 
 
-def test_rows_of_zeros_are_as_far_from_every_direction():
+def test_rows_of_zeros_have_the_same_distance_from_every_direction():
     """Cosine: the origin, at distance 1/2 from all directions and 0 from other rows of zeros."""
     points = np.vstack([X[X.any(axis=1)], np.zeros((2, 6))])
     images = np.arange(2.0 * len(points)).reshape(-1, 2)
@@ -164,7 +164,7 @@ def test_rows_of_zeros_are_as_far_from_every_direction():
         assert ball.place(kind(np.zeros((1, 6)))).n_neighbors[0] == len(ball.distinct_.rows)
 
 
-def test_the_first_bad_entry_of_sparse_points_is_told():
+def test_the_first_bad_entry_of_sparse_points_is_reported():
     bad = sparse.lil_matrix(X)
     bad[7, 3] = bad[40, 1] = np.nan
     with pytest.raises(ValueError, match=r"row 7, column 3 \(2 such entries\)"):
@@ -176,7 +176,7 @@ def test_the_first_bad_entry_of_sparse_points_is_told():
 
 
 @pytest.mark.parametrize("kind", ["Float64", "Int64", "boolean", "object", "string"])
-def test_missing_values_of_pandas_are_told_in_place(kind):
+def test_missing_values_of_pandas_are_reported_with_their_position(kind):
     frame = pd.DataFrame(X.round(), columns=list("abcdef"))
     frame["b"] = (frame["b"] > 0 if kind == "boolean" else frame["b"]).astype(kind)
     frame.loc[4, "b"] = pd.NA
@@ -202,12 +202,12 @@ def test_missing_values_of_pandas_are_told_in_place(kind):
         extension.fit(X, frame["b"])
 
 
-def test_a_wrong_type_is_still_told_as_such():
+def test_a_wrong_type_raises_a_type_error():
     with pytest.raises(TypeError, match="dict"):
         PCAExtension(**PLAIN).fit(np.full((9, 2), {}, dtype=object), np.ones(9))
 
 
-def test_masked_entries_are_refused_by_name():
+def test_masked_entries_are_rejected_by_name():
     masked = np.ma.masked_array(X, mask=X > 2)
     images = np.ma.masked_array(Y, mask=Y > 2)
     extension = PCAExtension(**PLAIN)

@@ -40,7 +40,7 @@ ESTIMATORS = [
 
 
 def expected_failures(estimator):
-    """``fit_predict`` leaves each row out of what it is compared with, which ``predict`` cannot."""
+    """Return the failing check: ``fit_predict`` leaves each row out, ``predict`` does not."""
     if isinstance(estimator, NoveltyDetector):
         return {"check_outliers_fit_predict": "training rows are left out, new ones are not"}
     return {}

@@ -43,7 +43,7 @@ def test_the_spectrum_of_a_sphere():
 
 
 @pytest.mark.parametrize("alpha, t", [(0.0, 1), (0.5, 2), (1.0, 0), (1.0, 0.5)])
-def test_the_map_is_its_twin(alpha, t):
+def test_the_map_equals_the_reference(alpha, t):
     X = np.random.default_rng(0).normal(size=(50, 3)) * [3, 2, 1]
     maps = DiffusionMaps(n_components=3, bandwidth=4.0, alpha=alpha, t=t).fit(X)
     embedding, values = reference.diffusion_map(X, 4.0, alpha, t, 3)
@@ -68,9 +68,9 @@ def test_training_points_keep_their_coordinates(n_neighbors):
         embedding = maps.fit_transform(X)
         np.testing.assert_array_equal(embedding, maps.embedding_)
         np.testing.assert_allclose(maps.transform(X), embedding, atol=1e-8)
-        # By the formula, not because they are known; but where the last neighbour drops out.
-        beside = np.abs(maps.transform(X + 1e-9) - embedding).max(axis=1)
-        assert np.quantile(beside, 0.6) < 1e-6 and beside.max() < 0.3
+        # The formula itself reproduces them, except where the last neighbour changes.
+        differences = np.abs(maps.transform(X + 1e-9) - embedding).max(axis=1)
+        assert np.quantile(differences, 0.6) < 1e-6 and differences.max() < 0.3
     assert maps.n_neighbors_ == n_neighbors
 
 
@@ -86,14 +86,14 @@ def test_the_order_of_the_rows_does_not_matter(n_neighbors):
     X = np.random.default_rng(3).normal(size=(500, 3)) * [3, 2, 1]
     order = np.random.default_rng(4).permutation(len(X))
     maps = DiffusionMaps(n_components=3, n_neighbors=n_neighbors)
-    one = maps.fit_transform(X)
-    np.testing.assert_array_equal(one, maps.fit_transform(X))
-    np.testing.assert_allclose(maps.fit_transform(X[order]), one[order], atol=1e-8)
-    largest = np.argmax(np.abs(one), axis=0)
-    assert (one[largest, range(3)] > 0).all()
+    embedding = maps.fit_transform(X)
+    np.testing.assert_array_equal(embedding, maps.fit_transform(X))
+    np.testing.assert_allclose(maps.fit_transform(X[order]), embedding[order], atol=1e-8)
+    largest = np.argmax(np.abs(embedding), axis=0)
+    assert (embedding[largest, range(3)] > 0).all()
 
 
-def test_a_sparse_kernel_comes_near_the_dense_one(monkeypatch):
+def test_a_sparse_kernel_approximates_the_dense_one(monkeypatch):
     X = sphere(800, seed=5) * [1.0, 1.5, 2.0]
     dense = DiffusionMaps(n_components=2, bandwidth=0.05).fit(X)
     monkeypatch.setattr("outsample.spectral.fixed_walk.ALL_PAIRS_ROWS", 500)
@@ -105,7 +105,7 @@ def test_a_sparse_kernel_comes_near_the_dense_one(monkeypatch):
 
 
 @pytest.mark.parametrize("n_neighbors", [None, 5])
-def test_separate_parts_are_told(n_neighbors):
+def test_separate_components_give_a_warning(n_neighbors):
     X = np.random.default_rng(6).random((60, 2))
     X[30:] += 100
     with pytest.warns(UserWarning, match="2 separate parts, and the leading") as caught:
@@ -158,8 +158,8 @@ def test_eigenfunctions_of_the_circle_are_extended_off_the_samples():
     [{"n_components": 2}, {"n_components": 3}, {"n_components": 2, "n_neighbors": 10}],
     ids=str,
 )
-def test_heavy_tails_get_as_many_columns_as_asked(parameters):
-    """Eigenvalues that cluster at 1, of which LAPACK's solver for a part finds too few."""
+def test_heavy_tails_get_the_requested_number_of_columns(parameters):
+    """Eigenvalues cluster at 1, and LAPACK's partial solver returns too few of them."""
     for seed in range(300):
         X = np.exp(3 * np.random.default_rng(seed).normal(size=(100, 3)))
         maps = DiffusionMaps(**parameters).fit(X)

@@ -47,7 +47,7 @@ def curve():
 @pytest.mark.parametrize("name", EMBEDDINGS)
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_every_embedding_of_scikit_learn(name, curve):
-    """A point moved a little stays near its old place; a training point does not move."""
+    """A shifted point stays close to its position; a training point keeps its coordinates."""
     embedding = clone(EMBEDDINGS[name])
     extended = Extended(embedding)
     Y = extended.fit_transform(curve)
@@ -56,7 +56,7 @@ def test_every_embedding_of_scikit_learn(name, curve):
     moved = extended.place(curve[::10] + 1e-3)
     assert np.linalg.norm(moved.coordinates - Y[::10], axis=1).max() < 0.1 * size
     assert np.isfinite(moved.bound).all()
-    assert not hasattr(embedding, "embedding_")  # the user's own object is left alone
+    assert not hasattr(embedding, "embedding_")  # the user's object is not fitted
 
 
 def test_in_the_bench_extra():
@@ -81,7 +81,7 @@ def test_pipeline_clone_names_and_pandas(curve):
         pipeline.transform(frame.rename(columns={"a": "z"}))
 
 
-def test_parameters_reach_through():
+def test_nested_parameters_can_be_set():
     extended = Extended(Isomap(n_neighbors=7), PCAExtension(n_neighbors=3))
     assert extended.get_params()["embedding__n_neighbors"] == 7
     extended.set_params(extension__n_neighbors=4)
@@ -96,9 +96,9 @@ def test_any_regressor_like_extension(curve):
     extended = Extended(Isomap(), Nearest(1)).fit(curve)
     np.testing.assert_array_equal(extended.transform(curve), extended.extension_._y)
     assert not hasattr(extended, "place")
-    with pytest.raises(AttributeError) as told:
+    with pytest.raises(AttributeError) as raised:
         extended.place(curve)
-    assert "Nearest has no place; use transform" in str(told.value.__cause__)
+    assert "Nearest has no place; use transform" in str(raised.value.__cause__)
 
 
 def test_supervised_embedding_gets_the_labels(curve):
@@ -119,12 +119,13 @@ def test_bad_embeddings(curve):
         def fit_transform(self, X, y=None):
             return np.full((len(X), 2), np.nan)
 
-    with pytest.raises(ValueError, match=r"Broken.fit_transform returned an array of shape \(400, 2\)"):
+    message = r"Broken.fit_transform returned an array of shape \(400, 2\)"
+    with pytest.raises(ValueError, match=message):
         Extended(Broken()).fit(curve)
 
 
 class Bare:
-    """An embedding that is no class of scikit-learn's: no parameters, no tags."""
+    """An embedding that is not a scikit-learn estimator: no parameters, no tags."""
 
     def fit_transform(self, X):
         return X[:, :2] * 2
@@ -155,7 +156,7 @@ def test_embeddings_without_a_y(embedding, curve):
     assert detector.place(curve[:3]).p_value.shape == (3,)
 
 
-def test_embeddings_that_take_anything_get_what_is_given(curve):
+def test_embeddings_with_varargs_get_the_labels_if_any(curve):
     assert Extended(Spread()).fit(curve).embedding_.seen == ()
     assert Extended(Spread()).fit(curve, "labels").embedding_.seen == ("labels",)
 
@@ -167,13 +168,13 @@ def test_a_regressor_predicts(curve, kind):
     Y = extended.fit_transform(X)
     np.testing.assert_array_equal(extended.transform(X), Y)
     assert extended.transform(X).dtype == kind and not hasattr(extended, "place")
-    one = Extended(KernelPCA(1), SVR()).fit(X)
-    assert one.transform(X[:5]).shape == (5, 1)
-    both = Extended(KernelPCA(2), PLSRegression(2)).fit(X)  # it has both, and predicts
-    assert both.transform(X[:5]).shape == (5, 2)
+    one_column = Extended(KernelPCA(1), SVR()).fit(X)
+    assert one_column.transform(X[:5]).shape == (5, 1)
+    two_columns = Extended(KernelPCA(2), PLSRegression(2)).fit(X)  # predict is used
+    assert two_columns.transform(X[:5]).shape == (5, 2)
 
 
-def test_what_cannot_extend_or_embed_is_refused_at_once(curve):
+def test_objects_without_the_required_methods_are_rejected(curve):
     with pytest.raises(TypeError, match="must have fit, and transform or predict"):
         Extended(KernelPCA(2), 3).fit(curve)
     with pytest.raises(TypeError, match="must be an estimator with fit_transform"):

@@ -1,4 +1,4 @@
-"""Random inputs to every public estimator: a clear refusal, or finite answers that agree."""
+"""Random inputs to every public estimator: a clear error, or finite and consistent results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CASES = int(os.environ.get("OUTSAMPLE_FUZZ", 4 * len(fuzzing.MODELS)))
 
 
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="slow without compiler")
-def test_random_inputs_are_answered_or_refused(capsys):
+def test_random_inputs_give_results_or_clear_errors(capsys):
     cases = [fuzzing.draw(number) for number in range(CASES)]
     outcomes = [fuzzing.outcome(case) for case in cases]
     faults = [
@@ -27,7 +27,7 @@ def test_random_inputs_are_answered_or_refused(capsys):
     with capsys.disabled():
         print(f"\nfuzz: {CASES} cases, {answered} answered, {len(faults)} failures")
     assert not faults, "\n".join(faults)
-    assert answered > 0.8 * CASES  # refusals are few
+    assert answered > 0.8 * CASES  # few cases are rejected
 
 
 def test_cases_cover_every_model_container_and_type():
@@ -42,8 +42,8 @@ def test_cases_cover_every_model_container_and_type():
         assert sizes.min() < 1e-300 and sizes.max() > 1e290
 
 
-def test_a_fault_is_seen(monkeypatch):
-    """The oracle itself: what is not finite, not the same alone, or refused without a reason."""
+def test_the_checks_detect_faults(monkeypatch):
+    """The checks report results that are not finite or depend on the batch, and unclear errors."""
 
     class Faulty:
         def __init__(self, answer):
@@ -110,19 +110,19 @@ def test_the_ends_of_the_range(name, end):
 @pytest.mark.parametrize(
     "name", ["pca", "distance", "nystroem", "harmonics", "pyramids", "multiscale", "novelty map"]
 )
-def test_float32_answers_only_for_maps_that_it_can_hold(name, size):
+def test_float32_results_only_for_maps_it_can_represent(name, size):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 3)).astype(np.float32)
     Y = size * np.sin(X[:, :2].astype(np.float64))
     model = fuzzing.MODELS[name]().fit(X, Y)
     narrow = np.float32 if 1e-18 < size < 1e18 else np.float64
-    told, wide = fuzzing.answers(model, X[:5]), fuzzing.answers(model, X[:5].astype(np.float64))
-    for field in {"transform", "coordinates"} & set(told):
-        assert told[field].dtype == narrow
-        np.testing.assert_allclose(told[field], wide[field], rtol=1e-6, atol=1e-6 * size)
+    results, wide = fuzzing.answers(model, X[:5]), fuzzing.answers(model, X[:5].astype(np.float64))
+    for field in {"transform", "coordinates"} & set(results):
+        assert results[field].dtype == narrow
+        np.testing.assert_allclose(results[field], wide[field], rtol=1e-6, atol=1e-6 * size)
 
 
-def test_a_map_of_zeros_is_answered_in_float32():
+def test_a_map_of_zeros_gives_float32():
     X = np.random.default_rng(0).normal(size=(20, 2)).astype(np.float32)
     assert fuzzing.MODELS["pca"]().fit(X, np.zeros(20)).transform(X).dtype == np.float32
 
@@ -136,6 +136,6 @@ def test_sparse_rows_below_the_normal_numbers_have_a_direction():
 
 
 @pytest.mark.parametrize("number", [1478, 5434, 11592, 12536, 14034])
-def test_cases_that_long_runs_found(number):
+def test_cases_found_by_long_runs(number):
     case = fuzzing.draw(number)
     assert fuzzing.failure(case) is None, case.recipe

@@ -18,7 +18,7 @@ def data(seed, n=50, q=9):
 
 
 @given(seed=st.integers(0, 10**6))
-def test_harmonics_are_their_twin(seed):
+def test_harmonics_equal_the_reference(seed):
     X, Y, queries = data(seed)
     ours = GeometricHarmonics(bandwidth=2.0, condition=1e4).fit(X, Y).transform(queries)
     theirs = reference.geometric_harmonics(X, Y, queries, 2.0, 1e4)
@@ -33,8 +33,8 @@ def test_far_away_is_the_mean():
     )
 
 
-def test_the_projection_is_all_that_is_kept():
-    """A map orthogonal to the harmonics in use is seen by its mean only."""
+def test_only_the_projection_is_extended():
+    """Of a map orthogonal to the harmonics in use, only the mean is extended."""
     X, Y, queries = data(2)
     model = GeometricHarmonics(bandwidth=20.0, condition=10.0).fit(X, Y)
     values, vectors = np.linalg.eigh(reference.gaussian(X, X, 20.0))
@@ -46,11 +46,11 @@ def test_the_projection_is_all_that_is_kept():
     assert np.abs(answer).max() < 10 * np.abs(kept.T @ f).max() + 1e-12
 
 
-def test_smooth_maps_ask_for_wide_kernels():
+def test_smooth_maps_select_wide_kernels():
     X = np.random.default_rng(3).random((300, 1))
     smooth = GeometricHarmonics().fit(X, np.sin(X))
-    wild = GeometricHarmonics().fit(X, np.sin(60 * X))
-    assert wild.bandwidth_ < smooth.bandwidth_
+    oscillating = GeometricHarmonics().fit(X, np.sin(60 * X))
+    assert oscillating.bandwidth_ < smooth.bandwidth_
 
 
 @pytest.mark.parametrize("changes", [{"bandwidth": -1}, {"condition": 0}, {"n_jobs": 0}])

@@ -1,4 +1,4 @@
-"""Multiscale extension: twins, analytic truth; and the laws it shares with the pyramids."""
+"""Multiscale extension: reference, analytic truth, and laws shared with the pyramids."""
 
 import pickle
 
@@ -31,7 +31,7 @@ def data(seed, n=60, D=3, d=2, q=9):
 
 
 @pytest.mark.kernels
-def test_multiscale_equals_its_twin():
+def test_multiscale_equals_the_reference():
     X, Y, queries = data(0)
     model = MultiscaleExtension(tolerance=1e-2).fit(X, Y)
     cut = multiscale_cascade.PIVOT_TOLERANCE * model.delta
@@ -53,7 +53,7 @@ def test_the_training_error_is_below_the_tolerance(tolerance):
 
 
 def spiky_maps():
-    """Maps in which one or two points are far from all others, and eigenvectors of that kind."""
+    """Yield maps in which one or two points are far from all others."""
     from sklearn.datasets import load_breast_cancer, load_digits, make_swiss_roll
     from sklearn.manifold import LocallyLinearEmbedding
     from sklearn.preprocessing import scale
@@ -70,22 +70,22 @@ def spiky_maps():
 def test_never_worse_than_the_mean_of_the_map():
     for name, X, Y in spiky_maps():
         order = np.random.default_rng(0).permutation(len(X))
-        hidden, known = np.split(order, [len(X) // 5])
-        mean = np.linalg.norm(Y[known].mean(axis=0) - Y[hidden], axis=1).mean()
+        hidden, training = np.split(order, [len(X) // 5])
+        mean = np.linalg.norm(Y[training].mean(axis=0) - Y[hidden], axis=1).mean()
         errors = {}
         for stop in ("auto", "tolerance"):
-            model = MultiscaleExtension(stop=stop).fit(X[known], Y[known])
+            model = MultiscaleExtension(stop=stop).fit(X[training], Y[training])
             errors[stop] = np.linalg.norm(model.transform(X[hidden]) - Y[hidden], axis=1).mean()
         assert errors["auto"] <= mean * (1 + 1e-9) < errors["tolerance"], name
 
 
-def test_cross_validation_leaves_smooth_maps_as_the_paper_has_them():
+def test_cross_validation_does_not_change_smooth_maps():
     X, Y, queries = data(1, n=150)
     ours, plain = (MultiscaleExtension(stop=stop).fit(X, Y) for stop in ("auto", "tolerance"))
     np.testing.assert_array_equal(ours.transform(queries), plain.transform(queries))
 
 
-def test_parameters_have_their_effect():
+def test_parameters_have_an_effect():
     X, Y, _ = data(1, n=150)
     assert len(MultiscaleExtension(max_scales=2).fit(X, Y).scales_) == 2
     assert MultiscaleExtension(initial_scale=5.0).fit(X, Y).scales_[0] == pytest.approx(5.0)

@@ -1,4 +1,4 @@
-"""The detector: its formula, its laws, its p-values, its reasons."""
+"""NoveltyDetector: formula, laws, p-values, explanations."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SCORED = ["nearest_distance", "plane_distance", "relative_distance"]
 
 
 def surface(rng, n, D=5, noise=0.02):
-    """Noisy points of a curved sheet in D dimensions, denser on one side."""
+    """Return noisy points of a curved surface in D dimensions, denser on one side."""
     flat = rng.random((n, 2)) ** [2, 1]
     X = np.column_stack([flat, np.sin(3 * flat[:, 0]), flat[:, 1] ** 2, flat.prod(axis=1)])[:, :D]
     return X + noise * rng.normal(size=X.shape), flat
@@ -84,8 +84,8 @@ def test_shift_rotation_and_scale_change_nothing(seed, size):
 
 
 @given(seeds, st.sampled_from(["cloud", "sheet", "heavy tail", "duplicates"]))
-def test_straight_away_from_the_data_is_never_less_strange(seed, kind):
-    """From the most isolated training point's isolation on, along any ray from the middle."""
+def test_abnormality_grows_along_rays_away_from_the_data(seed, kind):
+    """Beyond the isolation of the most isolated training point, along any ray from the mean."""
     rng = np.random.default_rng(seed)
     X = {
         "cloud": lambda: rng.normal(size=(200, 3)),
@@ -96,9 +96,9 @@ def test_straight_away_from_the_data_is_never_less_strange(seed, kind):
     detector = NoveltyDetector().fit(X)
     middle = X.mean(axis=0)
     reach = np.linalg.norm(X - middle, axis=1).max()
-    way = rng.normal(size=3)
-    way *= reach / np.linalg.norm(way)
-    ray = middle + np.outer(np.r_[np.linspace(1, 5, 60), 10.0, 100.0, 1e6, 1e12], way)
+    direction = rng.normal(size=3)
+    direction *= reach / np.linalg.norm(direction)
+    ray = middle + np.outer(np.r_[np.linspace(1, 5, 60), 10.0, 100.0, 1e6, 1e12], direction)
     scores = detector.abnormality(ray)
     far = detector.explain(ray[:60])
     beyond = np.array([e.reasons["nearest_distance"].p_value <= 1 / 201 + 1e-12 for e in far])
@@ -109,7 +109,7 @@ def test_straight_away_from_the_data_is_never_less_strange(seed, kind):
     assert (scores[:first] <= scores[first:].min()).all()
 
 
-def test_far_away_is_the_strangest_and_stays_ranked():
+def test_far_points_have_the_highest_scores_and_stay_ranked():
     X = np.random.default_rng(0).normal(size=(300, 4))
     detector = NoveltyDetector().fit(X)
     scores = detector.abnormality(np.outer([10.0, 1e3, 1e30, 1e200], np.ones(4)))
@@ -118,7 +118,7 @@ def test_far_away_is_the_strangest_and_stays_ranked():
     np.testing.assert_allclose(detector.p_values([[1e200] * 4]), 1 / 301)
 
 
-def test_an_empty_ball_is_stranger_than_any_other():
+def test_an_empty_ball_has_the_highest_score():
     rng = np.random.default_rng(0)
     X, flat = surface(rng, 300)
     extension = PCAExtension(radius=0.3, **PAPER)
@@ -131,8 +131,8 @@ def test_an_empty_ball_is_stranger_than_any_other():
     assert np.isfinite(placed.abnormality).all()
 
 
-def test_repeated_rows_do_no_harm():
-    """Half of the rows coincide; a local outlier factor has infinite scores here."""
+def test_repeated_rows_give_finite_scores():
+    """Half of the rows are equal; a local outlier factor has infinite scores here."""
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(200, 2)), np.zeros((200, 2))])
     detector = NoveltyDetector().fit(X)
@@ -155,8 +155,8 @@ def test_degenerate_training_sets_give_finite_scores(X):
 def test_constant_columns_change_little():
     X, Q = points(0)
     wide = NoveltyDetector().fit(np.column_stack([X, np.ones(60), np.zeros(60)]))
-    found = wide.abnormality(np.column_stack([Q, np.ones(15), np.zeros(15)]))
-    np.testing.assert_allclose(found, NoveltyDetector().fit(X).abnormality(Q), atol=1e-9)
+    scores = wide.abnormality(np.column_stack([Q, np.ones(15), np.zeros(15)]))
+    np.testing.assert_allclose(scores, NoveltyDetector().fit(X).abnormality(Q), atol=1e-9)
 
 
 @pytest.mark.parametrize("n_repeats", [40, pytest.param(200, marks=pytest.mark.long)])
@@ -174,7 +174,7 @@ def test_split_p_values_are_valid(capsys, n_repeats):
         for row in zip(ALPHAS, shares, errors, strict=True):
             print("{:7.3f}   {:.5f}     {:.5f}".format(*row))
     assert (shares <= ALPHAS + 3 * errors).all()
-    assert (shares >= 0.9 * np.floor(ALPHAS * 1501) / 1501 - 3 * errors).all()  # nor wasteful
+    assert (shares >= 0.9 * np.floor(ALPHAS * 1501) / 1501 - 3 * errors).all()
 
 
 def test_leave_one_out_p_values_are_nearly_valid():
@@ -197,15 +197,15 @@ def test_predict_is_the_p_value_against_alpha(calibration):
     )
 
 
-def test_discoveries_find_the_strange_ones():
+def test_discoveries_find_the_anomalous_rows():
     rng = np.random.default_rng(0)
     X = surface(rng, 2000)[0]
     batch = np.concatenate([surface(rng, 190)[0], 3 + rng.random((10, 5))])
-    found = NoveltyDetector().fit(X).discoveries(batch, fdr=0.1)
-    assert found[190:].all() and found[:190].sum() <= 3
+    discoveries = NoveltyDetector().fit(X).discoveries(batch, fdr=0.1)
+    assert discoveries[190:].all() and discoveries[:190].sum() <= 3
 
 
-def test_place_has_the_map_and_the_verdict():
+def test_place_returns_coordinates_and_scores():
     rng = np.random.default_rng(0)
     X, flat = surface(rng, 300)
     detector = NoveltyDetector(PCAExtension(n_neighbors=10, **PAPER)).fit(X, flat)
@@ -237,30 +237,30 @@ def test_a_map_does_not_change_the_scores():
     np.testing.assert_array_equal(with_map.scores_, without.scores_)
 
 
-def test_explanations_name_the_number_and_the_neighbours():
+def test_explanations_contain_the_reason_and_the_neighbours():
     X = np.column_stack([np.linspace(0, 1, 200), np.zeros(200), np.zeros(200)])
     detector = NoveltyDetector(PCAExtension(n_neighbors=5, **PAPER)).fit(X, X[:, :1])
-    beside, far = detector.explain([[0.5, 0.004, 0.0], [50.0, 0.0, 0.0]])
-    assert beside.main_reason == "plane_distance" and far.main_reason == "nearest_distance"
-    assert list(beside.reasons) == [*SCORED, "residual", "dispersion"]
-    assert beside.neighbors[0] in (99, 100) and far.neighbors[0] == 199
+    off_plane, far = detector.explain([[0.5, 0.004, 0.0], [50.0, 0.0, 0.0]])
+    assert off_plane.main_reason == "plane_distance" and far.main_reason == "nearest_distance"
+    assert list(off_plane.reasons) == [*SCORED, "residual", "dispersion"]
+    assert off_plane.neighbors[0] in (99, 100) and far.neighbors[0] == 199
     assert far.distances[0] == 49.0
-    value, typical, p = beside.reasons["plane_distance"]
-    known = detector.model_.training.distances.plane_distance
-    assert p == (1 + (known >= value).sum()) / 201 and typical == np.median(known)
+    value, typical, p = off_plane.reasons["plane_distance"]
+    distances = detector.model_.training.distances.plane_distance
+    assert p == (1 + (distances >= value).sum()) / 201 and typical == np.median(distances)
     text = str(far)
     assert "nearest_distance" in text and "row 199 at 49" in text and "p = 0.00498" in text
 
 
-def test_explanations_of_a_split_name_rows_of_the_whole():
+def test_explanations_of_a_split_use_row_numbers_of_x():
     X = np.arange(100.0)[:, None]
     detector = NoveltyDetector(calibration="split").fit(X)
-    found = detector.explain([[30.2]])[0]
-    assert list(found.reasons) == SCORED
-    np.testing.assert_allclose(np.abs(X[found.neighbors, 0] - 30.2), found.distances)
+    explanation = detector.explain([[30.2]])[0]
+    assert list(explanation.reasons) == SCORED
+    np.testing.assert_allclose(np.abs(X[explanation.neighbors, 0] - 30.2), explanation.distances)
 
 
-def test_extended_brings_its_own_map():
+def test_extended_computes_its_own_map():
     X = load_digits().data[:200]
     detector = NoveltyDetector(Extended(PCA(2))).fit(X)
     assert detector.place(X[:3]).coordinates.shape == (3, 2)
@@ -276,8 +276,8 @@ def test_cosine_distance_is_that_of_the_extension():
 
 @pytest.mark.parametrize("calibration", ["leave-one-out", "split"])
 @pytest.mark.parametrize("n_copies", [1, 3])
-def test_training_rows_are_left_out_of_what_they_are_compared_with(calibration, n_copies):
-    """A share alpha of them is abnormal, and it is the one with the smallest p-values."""
+def test_fit_predict_leaves_each_training_row_out(calibration, n_copies):
+    """A share alpha of the rows is abnormal: those with the smallest p-values."""
     X = np.repeat(np.random.default_rng(0).normal(size=(301, 3)), n_copies, axis=0)
     detector = NoveltyDetector(calibration=calibration, alpha=0.05)
     labels = detector.fit_predict(X)
@@ -296,12 +296,12 @@ def test_training_rows_are_left_out_of_what_they_are_compared_with(calibration, 
 @pytest.mark.parametrize("calibration", ["leave-one-out", "split"])
 @pytest.mark.parametrize("radius", [None, 0.3, 0.7, 1.5])
 @pytest.mark.parametrize("spread", [0.05, 3.0])
-def test_a_row_of_zeros_has_no_direction_and_belongs_nowhere(calibration, radius, spread):
+def test_a_row_of_zeros_has_the_smallest_p_value(calibration, radius, spread):
     rng = np.random.default_rng(0)
     X, zero = 1.0 + spread * rng.normal(size=(200, 4)), np.zeros((1, 4))
-    ways = PCAExtension(metric="cosine", radius=radius, weighting="distance", order=0)
+    extension = PCAExtension(metric="cosine", radius=radius, weighting="distance", order=0)
     for y in (None, X[:, :2]):
-        detector = NoveltyDetector(ways, calibration=calibration).fit(X, y)
+        detector = NoveltyDetector(extension, calibration=calibration).fit(X, y)
         assert detector.p_values(zero)[0] == 1 / (len(detector.scores_) + 1)
         assert detector.predict(zero)[0] == -1
         assert detector.abnormality(zero)[0] > detector.abnormality(-X).max()
@@ -310,7 +310,9 @@ def test_a_row_of_zeros_has_no_direction_and_belongs_nowhere(calibration, radius
     stream = StreamingExtension(detector, window=20, guard=0.0)
     stream.learn(X[:30] + 0.01)
     assert stream.place(zero).p_value[0] <= 1 / 20
-    with_zeros = NoveltyDetector(ways, calibration=calibration).fit(np.vstack([X] + 60 * [zero]))
+    with_zeros = NoveltyDetector(extension, calibration=calibration).fit(
+        np.vstack([X] + 60 * [zero])
+    )
     assert with_zeros.p_values(zero)[0] > 0.1
 
 
@@ -372,17 +374,17 @@ def test_bad_input_is_named():
         detector.discoveries(X, fdr=3)
 
 
-def test_an_extension_without_place_says_so():
+def test_an_extension_without_place_raises_an_attribute_error():
     X = load_digits().data[:100]
     detector = NoveltyDetector(Extended(KernelPCA(2), NystroemExtension())).fit(X)
-    with pytest.raises(AttributeError) as told:
+    with pytest.raises(AttributeError) as raised:
         detector.place(X[:2])
-    assert "NystroemExtension has no place" in str(told.value.__cause__)
+    assert "NystroemExtension has no place" in str(raised.value.__cause__)
     assert list(detector.explain(X[:1])[0].reasons) == SCORED
 
 
 def test_scores_of_training_points_need_little_memory():
-    """Ten neighbours of each are kept, of forty that are looked at."""
+    """Ten of forty neighbours are kept per point."""
     X = np.random.default_rng(0).normal(size=(40_000, 2))
     index, distinct = NeighborIndex(X), find_duplicates(X)
     training_scores(index, distinct)

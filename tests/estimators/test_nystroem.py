@@ -66,7 +66,7 @@ def test_threads_and_sparse_points_change_nothing(name):
 
 @every_extension
 @given(seed=seeds)
-def test_moving_points_or_map_moves_the_answer(name, seed):
+def test_moving_points_or_map_moves_the_result(name, seed):
     X, Y, queries = data(seed)
     rng = np.random.default_rng(seed)
     turn, shift = np.linalg.qr(rng.normal(size=(3, 3)))[0], rng.normal(size=3)
@@ -155,7 +155,7 @@ def test_too_many_points_are_refused_first(name, monkeypatch):
 
 @every_extension
 def test_waves_on_a_circle_are_extended_off_the_samples(name):
-    """cos(k x) are the eigenfunctions there; any sum of the slow ones is extended exactly."""
+    """cos(k x) are the eigenfunctions; sums of low frequencies are extended exactly."""
     angle = np.linspace(0, 2 * np.pi, 120, endpoint=False)
     new = np.linspace(0.013, 6.2, 50)
 
@@ -170,14 +170,14 @@ def test_waves_on_a_circle_are_extended_off_the_samples(name):
 
 
 @given(seed=seeds)
-def test_nystroem_is_its_twin(seed):
+def test_nystroem_equals_the_reference(seed):
     X, Y, queries = data(seed, n=40)
     ours = NystroemExtension(bandwidth=0.5, condition=1e12, alpha=0.7).fit(X, Y).transform(queries)
     np.testing.assert_allclose(ours, reference.nystroem(X, Y, queries, 0.5, 0.7), atol=1e-7)
 
 
 @pytest.mark.parametrize("alpha, t", [(1.0, 1), (0.5, 2)])
-def test_a_diffusion_map_is_extended_as_by_itself(alpha, t):
+def test_a_diffusion_map_is_extended_as_by_its_own_transform(alpha, t):
     X, _, queries = data(9, n=300)
     maps = DiffusionMaps(n_components=3, bandwidth=0.5, alpha=alpha, t=t).fit(X)
     for count in ("auto", 4):

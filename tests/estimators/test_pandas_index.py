@@ -29,7 +29,7 @@ def frame_file(path, frame, metadata=True):
 
 
 def frames(index_name=None):
-    """Points and their map, filtered, so that pandas keeps the index as a column."""
+    """Return points and map with an index that pandas stores as a column."""
     X = points(300)
     index = pandas.Index(np.random.default_rng(0).permutation(900)[:300], name=index_name)
     features = pandas.DataFrame(X, columns=list("abc"), index=index)
@@ -45,8 +45,8 @@ def test_fit_and_place_leave_the_index_out(tmp_path, monkeypatch, ending, index_
     frame_file(tmp_path / f"points{ending}", features)
     frame_file(tmp_path / f"map{ending}", coordinates)
     fitted = run("fit", f"points{ending}", f"map{ending}", "-o", "m.outsample", "--json", *CHEAP)
-    told = json.loads(fitted.stdout)
-    assert told["feature_names"] == ["a", "b", "c"] and told["map_names"] == ["u", "v"]
+    summary = json.loads(fitted.stdout)
+    assert summary["feature_names"] == ["a", "b", "c"] and summary["map_names"] == ["u", "v"]
     named = "column 'cell' is the index of a pandas frame" in fitted.stderr
     assert named == (index_name is not None)
     run("place", "m.outsample", f"points{ending}", "-o", "placed.csv")
@@ -57,24 +57,24 @@ def test_fit_and_place_leave_the_index_out(tmp_path, monkeypatch, ending, index_
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_stored_index_without_metadata_is_known_by_its_name(tmp_path, ending):
+def test_a_stored_index_without_metadata_is_recognised_by_its_name(tmp_path, ending):
     path = frame_file(tmp_path / f"a{ending}", frames()[0], metadata=False)
     assert open_table(path).names[-1] == "__index_level_0__"
     assert read_table(path).shape == (300, 3)
 
 
-def test_the_index_can_be_carried_or_chosen(tmp_path, monkeypatch):
+def test_the_index_can_be_copied_or_used_as_a_feature(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     features, coordinates = frames("cell")
     frame_file(tmp_path / "points.parquet", features)
     frame_file(tmp_path / "map.parquet", coordinates)
-    words = ["points.parquet", "map.parquet", "-o", "m.outsample", "--json", *CHEAP]
-    told = json.loads(run("fit", *words, "--id", "cell").stdout)
-    assert told["columns"] == ["cell"] and told["n_features"] == 3
+    options = ["points.parquet", "map.parquet", "-o", "m.outsample", "--json", *CHEAP]
+    summary = json.loads(run("fit", *options, "--id", "cell").stdout)
+    assert summary["columns"] == ["cell"] and summary["n_features"] == 3
     run("place", "m.outsample", "points.parquet", "-o", "placed.csv")
     assert pandas.read_csv("placed.csv")["cell"].tolist() == features.index.tolist()
-    told = json.loads(run("fit", *words, "--columns", "cell,a").stdout)
-    assert told["feature_names"] == ["cell", "a"]
+    summary = json.loads(run("fit", *options, "--columns", "cell,a").stdout)
+    assert summary["feature_names"] == ["cell", "a"]
 
 
 def test_batches_of_arrow_leave_the_index_out(tmp_path):

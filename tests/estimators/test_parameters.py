@@ -1,4 +1,4 @@
-"""Parameters as NumPy's scalars and generators, and the score that searches over them take."""
+"""Parameters as NumPy scalars and generators, and the score of parameter searches."""
 
 from __future__ import annotations
 
@@ -67,31 +67,31 @@ def answers(estimator):
 )
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.filterwarnings("ignore:The kernel falls:UserWarning")
-def test_scalars_of_numpy_are_parameters(name, floating, whole):
-    """The answer is that of the same number as Python's own, to the last bit."""
-    given = {
+def test_numpy_scalars_are_valid_parameters(name, floating, whole):
+    """The result is bit-identical to that of the Python number."""
+    parameters = {
         key: value if isinstance(value, bool) else of_numpy(value, floating, whole)
         for key, value in ESTIMATORS[name].get_params(deep=False).items()
         if not (floating is np.float16 and key == "condition")  # beyond its range
     }
-    python = {k: v.item() if isinstance(v, np.generic) else v for k, v in given.items()}
+    python = {k: v.item() if isinstance(v, np.generic) else v for k, v in parameters.items()}
     wanted = answers(clone(ESTIMATORS[name]).set_params(**python))
-    np.testing.assert_array_equal(answers(clone(ESTIMATORS[name]).set_params(**given)), wanted)
+    np.testing.assert_array_equal(answers(clone(ESTIMATORS[name]).set_params(**parameters)), wanted)
 
 
 @pytest.mark.parametrize("bad", [True, np.True_, 1.0, "1", np.str_("one")])
-def test_what_only_looks_like_a_choice_is_refused(bad):
+def test_values_equal_to_a_choice_but_of_another_type_are_rejected(bad):
     with pytest.raises(ValueError, match="order is"):
         PCAExtension(order=bad).fit(X, Y)
 
 
 def test_searches_need_no_scorer():
-    found = GridSearchCV(
+    search = GridSearchCV(
         PCAExtension(weighting="distance", loss="squared", n_neighbors=10),
         {"order": np.arange(2)},
         error_score="raise",
     ).fit(X, Y)
-    assert found.best_params_ == {"order": 1} and found.best_score_ < 0
+    assert search.best_params_ == {"order": 1} and search.best_score_ < 0
 
 
 @pytest.mark.parametrize("name", EXTENSIONS)
@@ -104,11 +104,11 @@ def test_score_is_minus_the_error_over_the_size_of_the_map(name):
     assert extension.score(X[50:51], Y[50:51]) == pytest.approx(-errors[0] / size)
     scores = cross_val_score(extension, X, Y, cv=3, error_score="raise")
     assert scores.shape == (3,) and (scores < 0).all()
-    one = extension.fit(X, Y[:, 0])
-    assert one.score(X, Y[:, 0].tolist()) == one.score(X, Y[:, :1])
+    one_column = extension.fit(X, Y[:, 0])
+    assert one_column.score(X, Y[:, 0].tolist()) == one_column.score(X, Y[:, :1])
 
 
-def test_a_score_refuses_images_that_do_not_fit():
+def test_score_rejects_images_of_the_wrong_shape():
     extension = EXTENSIONS["local"].fit(X, Y)
     with pytest.raises(ValueError, match="y has 3 columns, but the map has 2"):
         extension.score(X, X)
@@ -125,14 +125,16 @@ def test_generators_are_random_states(kind):
     np.testing.assert_array_equal(rows[0], rows[1])
     assert (rows[0] != rows[2]).any()
     multiscale = MultiscaleExtension()
-    one, again = (multiscale.set_params(random_state=kind(1)).fit(X, Y).transform(Q) for _ in "ab")
-    np.testing.assert_array_equal(one, again)
+    first, second = (
+        multiscale.set_params(random_state=kind(1)).fit(X, Y).transform(Q) for _ in "ab"
+    )
+    np.testing.assert_array_equal(first, second)
     plain = [EXTENSIONS["local"]]
-    one, again = (compare(X, Y, plain, random_state=kind(1))[0].error for _ in "ab")
-    assert one == again
+    first, second = (compare(X, Y, plain, random_state=kind(1))[0].error for _ in "ab")
+    assert first == second
 
 
-def test_no_random_state_draws_afresh():
+def test_random_state_none_gives_new_samples():
     detector = NoveltyDetector(calibration="split", random_state=None)
     assert (detector.fit(X).training_rows_ != detector.fit(X).training_rows_).any()
     assert np.isfinite(MultiscaleExtension(random_state=None).fit(X, Y).transform(Q)).all()
@@ -140,26 +142,26 @@ def test_no_random_state_draws_afresh():
 
 
 @pytest.mark.parametrize("bad", [-1, 1.5, "0", True, 2**32])
-def test_other_random_states_are_refused(bad):
+def test_other_random_states_are_rejected(bad):
     for estimator in (NoveltyDetector(random_state=bad), MultiscaleExtension(random_state=bad)):
         with pytest.raises(ValueError, match="random_state is"):
             estimator.fit(X, Y)
 
 
-def few(m, alpha):
+def detector_of(m, alpha):
     return NoveltyDetector(alpha=alpha).fit(X[:m])
 
 
 @pytest.mark.parametrize("alpha", [0.01, 0.05, 0.1, 0.25, 0.7 - 0.4, 1 / 3, 0.5])
 @pytest.mark.parametrize("m", [2, 3, 9, 18, 19, 20, 60])
 def test_predict_is_minus_one_exactly_where_p_is_at_most_alpha(m, alpha):
-    detector = few(m, alpha)
+    detector = detector_of(m, alpha)
     queries = np.vstack([X, 1 + 10 * RNG.random((30, 3)), [[1e200, 0, 0]]])
-    strange = detector.p_values(queries) <= alpha
-    np.testing.assert_array_equal(detector.predict(queries) == -1, strange)
-    assert strange.any() == ((m + 1) * alpha >= 1)
+    is_anomalous = detector.p_values(queries) <= alpha
+    np.testing.assert_array_equal(detector.predict(queries) == -1, is_anomalous)
+    assert is_anomalous.any() == ((m + 1) * alpha >= 1)
     decision = detector.decision_function(queries)
-    np.testing.assert_array_equal(decision < 0, strange)
+    np.testing.assert_array_equal(decision < 0, is_anomalous)
     np.testing.assert_allclose(decision, detector.score_samples(queries) - detector.offset_)
     assert np.isfinite(decision).all()
     order = np.argsort(decision)
@@ -188,7 +190,7 @@ def test_a_detector_ignores_class_labels(y):
     assert detector.place(Q).coordinates.shape == (7, 2)
 
 
-def test_a_column_is_a_map_of_one_coordinate():
+def test_a_single_column_is_a_map_with_one_coordinate():
     detector = NoveltyDetector(PCAExtension(n_neighbors=3, **PAPER)).fit(X, Y[:, :1])
     assert detector.place(Q).coordinates.shape == (7, 1)
     with pytest.raises(ValueError, match="bad entry of y: row 3, column 0"):

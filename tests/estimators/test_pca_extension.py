@@ -28,7 +28,7 @@ def test_error_falls_with_the_radius(weighting):
     assert slope < -0.9
 
 
-def test_ball_tells_how_many_are_inside():
+def test_ball_reports_the_number_of_points_inside():
     X = np.arange(10.0)[:, None]
     extension = PCAExtension(radius=1.5, weighting="distance", **PAPER).fit(X, X)
     placed = extension.place([[4.2], [11.4], [40.0]])
@@ -67,7 +67,7 @@ def test_a_function_that_does_not_interpolate(paraboloid):
     assert 0 < np.abs(placed - Y[:5]).max() < 0.1
 
 
-def test_a_function_that_vanishes_leaves_the_nearest():
+def test_a_function_that_vanishes_gives_the_nearest_point():
     X = np.arange(5.0)[:, None]
     extension = PCAExtension(n_neighbors=3, weighting=lambda r: (r < 0.1) * 1.0, **PAPER)
     np.testing.assert_array_equal(extension.fit(X, X).transform([[2.3]]), [[2.0]])
@@ -81,7 +81,7 @@ def test_a_function_that_vanishes_leaves_the_nearest():
         (lambda r: r[:3], "one weight per distance"),
     ],
 )
-def test_a_bad_function_is_refused(paraboloid, function, message):
+def test_a_bad_function_is_rejected(paraboloid, function, message):
     X, Y, queries, _ = paraboloid
     with pytest.raises(ValueError, match=message):
         PCAExtension(weighting=function, **PAPER).fit(X, Y).transform(queries)
@@ -99,20 +99,20 @@ def test_small_curvature_is_the_fourth_power(paraboloid):
 def test_tangent_dimension(paraboloid):
     X, Y, queries, _ = paraboloid
     assert PCAExtension(weighting="split_tangent", **PAPER).fit(X, Y).tangent_dim_ == 2
-    given = PCAExtension(weighting="split_tangent", tangent_dim=3, n_neighbors=9, **PAPER)
+    split = PCAExtension(weighting="split_tangent", tangent_dim=3, n_neighbors=9, **PAPER)
     distance = PCAExtension(weighting="distance", n_neighbors=9, **PAPER)
     np.testing.assert_allclose(  # all directions tangent: r^-2 in each
-        given.fit(X, Y).transform(queries), distance.fit(X, Y).transform(queries), rtol=1e-12
+        split.fit(X, Y).transform(queries), distance.fit(X, Y).transform(queries), rtol=1e-12
     )
 
 
 def test_more_rows_than_the_sample(monkeypatch, paraboloid):
     X, Y, queries, truth = paraboloid
     monkeypatch.setattr("outsample.placers.selection.FINAL_ROWS", 50)
-    one = PCAExtension(weighting="tangent", **PAPER).fit(X, Y)
-    two = PCAExtension(weighting="tangent", **PAPER).fit(X, Y)
-    assert one.curvature_ == two.curvature_
-    assert np.abs(one.transform(queries) - truth).max() < 0.2
+    first = PCAExtension(weighting="tangent", **PAPER).fit(X, Y)
+    second = PCAExtension(weighting="tangent", **PAPER).fit(X, Y)
+    assert first.curvature_ == second.curvature_
+    assert np.abs(first.transform(queries) - truth).max() < 0.2
 
 
 def test_one_dimensional_images(paraboloid):

@@ -1,4 +1,4 @@
-"""A pickled model holds its points once and answers as before."""
+"""A pickled model contains its points once and gives equal results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LOCAL = {
         PCAExtension(weighting="tangent", radius=4.0, tangent_radius=3.0, **CONSTANT)
     ),
 }
-OVER_ALL = {
+ALL_POINTS = {
     "diffusion": PCAExtension(weighting="diffusion"),
     "correlated": PCAExtension(weighting="correlated", n_neighbors=600),
     "nystroem": NystroemExtension(),
@@ -49,14 +49,14 @@ OVER_ALL = {
 
 
 def answers(model, Q):
-    """Bytes of all that a model tells about queries."""
-    told = [model.transform(Q)] if hasattr(model, "transform") else []
+    """Return all results of a model for queries, as bytes."""
+    results = [model.transform(Q)] if hasattr(model, "transform") else []
     if hasattr(model, "place") and getattr(model, "extension", model) is not None:
-        told += [*model.place(Q)]
+        results += [*model.place(Q)]
     if isinstance(model, NoveltyDetector):
-        told += [model.abnormality(Q), model.p_values(Q)]
-        told += [np.array([str(one) for one in model.explain(Q)])]
-    return [np.asarray(part).tobytes() for part in told]
+        results += [model.abnormality(Q), model.p_values(Q)]
+        results += [np.array([str(explanation) for explanation in model.explain(Q)])]
+    return [np.asarray(part).tobytes() for part in results]
 
 
 def map_of(n):
@@ -69,10 +69,10 @@ def map_of(n):
     ("model", "n", "most"),
     [
         *(pytest.param(model, 3000, 3, id=name) for name, model in LOCAL.items()),
-        *(pytest.param(model, 600, 4, id=name) for name, model in OVER_ALL.items()),
+        *(pytest.param(model, 600, 4, id=name) for name, model in ALL_POINTS.items()),
     ],
 )
-def test_a_pickle_holds_the_points_once_and_answers_alike(model, n, most):
+def test_a_pickle_contains_the_points_once_and_gives_equal_results(model, n, most):
     X, Y, Q = map_of(n)
     alone = isinstance(model, DiffusionMaps | Extended) or model is LOCAL["detector"]
     model = clone(model).fit(X, None if alone else Y)
@@ -81,18 +81,20 @@ def test_a_pickle_holds_the_points_once_and_answers_alike(model, n, most):
     assert len(kept) <= most * (X.nbytes + Y.nbytes)
     expected = answers(model, Q)
     assert expected
-    assert pickle.dumps(model) == kept  # no query leaves a trace
+    assert pickle.dumps(model) == kept  # queries do not change the model
     assert answers(pickle.loads(kept), Q) == expected
 
 
 @pytest.mark.parametrize("kind", ["kd_tree", "brute", "sparse"])
-def test_an_index_is_built_again_from_its_points(kind):
+def test_a_pickled_index_is_rebuilt_from_its_points(kind):
     X, _, Q = map_of(300)
-    points, asked = (sparse.csr_matrix(X), sparse.csr_matrix(Q)) if kind == "sparse" else (X, Q)
+    points, queries = (sparse.csr_matrix(X), sparse.csr_matrix(Q)) if kind == "sparse" else (X, Q)
     index = NeighborIndex(points, "auto" if kind == "sparse" else kind)
     copy = pickle.loads(pickle.dumps(index))
     assert len(pickle.dumps(index)) < 2 * X.nbytes and copy.kind == index.kind
-    for found, expected in zip(copy.nearest(asked, 5), index.nearest(asked, 5), strict=True):
-        np.testing.assert_array_equal(found, expected)
-    for found, expected in zip(copy.ball(asked, 4.0, 2), index.ball(asked, 4.0, 2), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for actual, expected in zip(copy.nearest(queries, 5), index.nearest(queries, 5), strict=True):
+        np.testing.assert_array_equal(actual, expected)
+    for actual, expected in zip(
+        copy.ball(queries, 4.0, 2), index.ball(queries, 4.0, 2), strict=True
+    ):
+        np.testing.assert_array_equal(actual, expected)

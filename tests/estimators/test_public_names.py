@@ -1,4 +1,4 @@
-"""Every public name is documented, with an example that runs (doctests do)."""
+"""Every public name is documented with an example; doctests run it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = sorted(outsample.__all__)
 
 
 def own_members(cls):
-    """Return the public methods and properties of a class that are written here."""
+    """Yield the public methods and properties of a class that this package defines."""
     for name, member in inspect.getmembers(cls):
         code = member.fget if isinstance(member, property) else member
         code = inspect.unwrap(code) if callable(code) else code
@@ -36,9 +36,9 @@ def test_a_name_is_documented_with_an_example(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_its_methods_are_documented(name):
-    found = getattr(outsample, name)
-    if inspect.isclass(found):
-        for member, value in own_members(found):
+    public_object = getattr(outsample, name)
+    if inspect.isclass(public_object):
+        for member, value in own_members(public_object):
             assert inspect.getdoc(value), f"{name}.{member} has no docstring"
 
 

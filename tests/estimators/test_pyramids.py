@@ -1,4 +1,4 @@
-"""Laplacian pyramids: leave-one-out stop, twins, analytic truth."""
+"""Laplacian pyramids: leave-one-out stop, reference, analytic truth."""
 
 import numpy as np
 import pytest
@@ -19,14 +19,14 @@ def wavy(n, seed=0, D=3):
 
 @pytest.mark.kernels
 @pytest.mark.parametrize("stop", ["auto", "tolerance"])
-def test_pyramid_equals_its_twin(stop):
+def test_pyramid_equals_the_reference(stop):
     X, Y, queries = wavy(60)
     model = LaplacianPyramids(stop=stop, initial_scale=8.0, ratio=2.0, max_levels=5).fit(X, Y)
     values, errors = reference.pyramid(X, Y, queries, model.scales_)
     np.testing.assert_allclose(model.transform(queries), values, rtol=1e-10, atol=1e-12)
     if stop == "auto":
         errors = reference.pyramid_left_out(X, Y, model.scales_)
-    # The mean of the map is taken off first: the first level gives it back.
+    # The mean of the map is subtracted before the first level and added at the end.
     size = np.sqrt(((Y - Y.mean(axis=0)) ** 2).sum(axis=1).mean())
     np.testing.assert_allclose(model.errors_, errors / size, rtol=1e-10)
     np.testing.assert_allclose(model.scales_, 8.0 / 2.0 ** np.arange(model.levels_))
@@ -39,27 +39,29 @@ def test_the_stop_is_the_minimum_of_brute_force_leave_one_out(seed, ratio):
     Y = Y + 0.05 * np.random.default_rng(seed).normal(size=Y.shape)
     top = squared_diameter(X)
     model = LaplacianPyramids(initial_scale=top, ratio=ratio).fit(X, Y)
-    most = int(np.log2(top / (np.median(np.sort(reference.pairwise(X, X))[:, 1]) / 8) ** 2))
+    max_halvings = int(np.log2(top / (np.median(np.sort(reference.pairwise(X, X))[:, 1]) / 8) ** 2))
     errors = reference.pyramid_left_out(
-        X, Y - Y.mean(axis=0), top / ratio ** np.arange(int(most * np.log(2) / np.log(ratio)))
+        X,
+        Y - Y.mean(axis=0),
+        top / ratio ** np.arange(int(max_halvings * np.log(2) / np.log(ratio))),
     )
     assert model.levels_ == np.argmin(errors) + 1
     size = np.sqrt(((Y - Y.mean(axis=0)) ** 2).sum(axis=1).mean())
     np.testing.assert_allclose(model.errors_, errors[: model.levels_] / size, rtol=1e-9)
 
 
-def test_the_best_of_all_candidates_is_taken():
+def test_the_best_candidate_is_selected():
     X, Y, _ = wavy(150)
     model = LaplacianPyramids().fit(X, Y)
     best = model.selection_[0]
-    assert best.error == min(one.error for one in model.selection_)
+    assert best.error == min(candidate.error for candidate in model.selection_)
     assert best.levels == model.levels_ and best.initial_scale == model.scales_[0]
-    for one in model.selection_[:4]:
+    for candidate in model.selection_[:4]:
         errors = reference.pyramid_left_out(
-            X, Y, one.initial_scale / one.ratio ** np.arange(one.levels)
+            X, Y, candidate.initial_scale / candidate.ratio ** np.arange(candidate.levels)
         )
         size = np.sqrt(((Y - Y.mean(axis=0)) ** 2).sum(axis=1).mean())
-        assert errors[-1] / size == pytest.approx(one.error, rel=1e-9)
+        assert errors[-1] / size == pytest.approx(candidate.error, rel=1e-9)
 
 
 def test_tolerance_is_met_and_the_paper_halves():

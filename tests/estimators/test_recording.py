@@ -1,9 +1,7 @@
-"""The answers of every estimator are those recorded, and those of the model that was saved.
+"""Results of every estimator equal the recorded ones, and those of the saved model.
 
-Bit for bit on the processor and the libraries of the recording, within rounding elsewhere. The
-first recording was made before the methods became objects; it was made again when copies became
-one point and ties were no longer cut, which changed the answers on data with copies or ties, the
-rows that leave-one-out draws, and the last bits of sums over all points.
+Results are compared bit for bit on the processor and libraries of the recording, and with
+tolerances elsewhere.
 """
 
 from __future__ import annotations
@@ -20,11 +18,11 @@ SAME_MACHINE = str(RECORDED["machine"]) == recording.machine()
 
 
 @pytest.mark.parametrize("name", recording.cases())
-def test_answers_are_those_recorded(name, tmp_path):
+def test_results_equal_the_recording(name, tmp_path):
     case = recording.cases()[name]
     fitted, Q = case.fit()
-    found = case.answers(fitted, Q)
-    for part, values in found.items():
+    results = case.answers(fitted, Q)
+    for part, values in results.items():
         expected = RECORDED[f"{name}/{part}"]
         if values.dtype.kind == "U":
             assert values.tolist() == expected.tolist(), part
@@ -35,16 +33,16 @@ def test_answers_are_those_recorded(name, tmp_path):
             size = np.abs(expected).max(initial=0)
             np.testing.assert_allclose(values, expected, near, 1e-9 * size, err_msg=part)
     if "function" not in name:
-        check_saved(case, fitted, Q, found, tmp_path / "model.outsample")
+        check_saved(case, fitted, Q, results, tmp_path / "model.outsample")
 
 
-def check_saved(case, fitted, Q, found, path):
-    """A model that was saved and loaded is the same in all that can be seen of it."""
+def check_saved(case, fitted, Q, results, path):
+    """Check that a saved and loaded model has the same results, attributes and repr."""
     outsample.save(fitted, path)
     loaded = outsample.load(path)
-    again = case.answers(loaded, Q)
-    for part, values in found.items():
-        np.testing.assert_array_equal(again[part], values, err_msg=part, strict=True)
+    loaded_results = case.answers(loaded, Q)
+    for part, values in results.items():
+        np.testing.assert_array_equal(loaded_results[part], values, err_msg=part, strict=True)
     assert type(loaded) is type(fitted) and set(vars(loaded)) == set(vars(fitted))
     if not isinstance(fitted, Extended):
         assert repr(loaded) == repr(fitted)

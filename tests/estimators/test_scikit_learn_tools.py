@@ -1,4 +1,4 @@
-"""scikit-learn's own tools over every extension: searches, pipelines, tables, routing, HTML."""
+"""scikit-learn tools with every extension: searches, pipelines, tables, routing, HTML."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_the_score_is_minus_the_mean_error_over_the_size_of_the_map(name):
     ],
 )
 @pytest.mark.filterwarnings("ignore:The kernel falls:UserWarning")
-def test_a_grid_is_searched_for_the_least_error(name, grid):
+def test_grid_search_finds_the_smallest_error(name, grid):
     search = GridSearchCV(EXTENSIONS[name], grid, cv=3).fit(X, Y)
     assert search.best_score_ == max(search.cv_results_["mean_test_score"])
     first = next(iter(grid))
@@ -71,7 +71,7 @@ def test_a_grid_is_searched_for_the_least_error(name, grid):
     np.testing.assert_array_equal(search.transform(X), placed)
 
 
-def test_parameters_inside_others_are_searched_too():
+def test_grid_search_over_nested_parameters():
     pipeline = make_pipeline(StandardScaler(), PCAExtension(**PLAIN))
     search = GridSearchCV(pipeline, {"pcaextension__n_neighbors": [3, 40]}, cv=3).fit(X, Y)
     assert search.best_params_ == {"pcaextension__n_neighbors": 3}
@@ -81,7 +81,7 @@ def test_parameters_inside_others_are_searched_too():
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
-def test_searches_take_tables(kind):
+def test_cross_validation_accepts_tables(kind):
     extension = PCAExtension(**PLAIN)
     wanted = cross_val_score(extension, X, Y, cv=3)
     np.testing.assert_array_equal(cross_val_score(extension, TABLES[kind], Y, cv=3), wanted)
@@ -90,7 +90,7 @@ def test_searches_take_tables(kind):
 @pytest.mark.parametrize("kind", TABLES)
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.filterwarnings("ignore:The kernel falls:UserWarning")
-def test_tables_go_in_by_name(name, kind):
+def test_table_columns_are_matched_by_name(name, kind):
     model, table = ALL[name].fit(TABLES[kind], Y), TABLES[kind]
     assert model.feature_names_in_.tolist() == ["a", "b", "c"]
     answer = model.place if name == "detector" else model.transform
@@ -105,7 +105,7 @@ def test_tables_go_in_by_name(name, kind):
         )
 
 
-def test_images_may_be_tables():
+def test_images_can_be_tables():
     images = pd.DataFrame(Y, columns=["x", "y"])
     wanted = PCAExtension(**PLAIN).fit(X, Y).transform(X[:5] + 0.1)
     for table in (images, polars.DataFrame(images), arrow.table(images)):
@@ -117,7 +117,7 @@ def test_images_may_be_tables():
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
 @pytest.mark.parametrize("name", EXTENSIONS | MAKERS)
 @pytest.mark.filterwarnings("ignore:The kernel falls:UserWarning")
-def test_tables_come_out_as_asked(name, kind):
+def test_set_output_returns_tables(name, kind):
     model = ALL[name].fit(FRAME, Y)
     plain = np.asarray(model.transform(FRAME))
     names = list(model.get_feature_names_out())
@@ -137,8 +137,8 @@ def test_there_are_no_sample_weights_to_route(name):
         ALL[name].fit(X, Y, sample_weight=np.ones(len(X)))
 
 
-def test_routing_leaves_searches_alone():
-    """But a pipeline's score: with routing on it asks every last step for sample weights."""
+def test_searches_work_with_metadata_routing():
+    """Not ``Pipeline.score``, which requests sample weights if routing is enabled."""
     extension = PCAExtension(**PLAIN)
     wanted = cross_val_score(extension, X, Y, cv=3)
     with config_context(enable_metadata_routing=True):
@@ -150,7 +150,7 @@ def test_routing_leaves_searches_alone():
 
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.filterwarnings("ignore:The kernel falls:UserWarning")
-def test_the_page_of_a_notebook_tells_what_is_fitted(name):
+def test_the_html_repr_shows_whether_a_model_is_fitted(name):
     model = type(ALL[name])(**ALL[name].get_params(deep=False))
     assert "<span>Not fitted</span>" in model._repr_html_()
     page = model.fit(X, Y)._repr_html_()

@@ -1,4 +1,4 @@
-"""The place of UMAP in a topic model: BERTopic's own calls, and the real package where it is."""
+"""Extensions instead of UMAP in a topic model: the calls of BERTopic, and the package itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DOCUMENTS = [f"{WORDS[label]} {WORDS[label]} number" for label in LABELS]
 
 
 def reduced(umap_model, embeddings, y=None):
-    """Coordinates as BERTopic 0.17 asks for them when it is fitted (`_reduce_dimensionality`)."""
+    """Return coordinates by the calls of BERTopic 0.17 in `_reduce_dimensionality`."""
     y = np.array(y) if y is not None else None
     if hasattr(umap_model, "fit_transform"):
         return np.nan_to_num(umap_model.fit_transform(embeddings, y=y))
@@ -34,13 +34,13 @@ def extended():
 
 @pytest.fixture(scope="module")
 def frozen():
-    """A map made long ago, extended."""
+    """Return an extension of an existing map."""
     Y = SpectralEmbedding(5, random_state=0).fit_transform(X)
     return PCAExtension(**PLAIN).fit(X, Y)
 
 
 @pytest.mark.parametrize("y", [None, LABELS])
-def test_an_extended_embedding_takes_the_calls_of_a_fit_and_of_new_documents(y):
+def test_an_extended_embedding_supports_the_calls_of_bertopic(y):
     umap_model = extended()
     coordinates = reduced(umap_model, X, y)
     np.testing.assert_array_equal(coordinates, umap_model.transform(X))
@@ -60,7 +60,7 @@ def test_a_frozen_extension_keeps_its_map(frozen, y):
     assert clone(umap_model) is umap_model
 
 
-def test_a_plain_extension_cannot_make_a_map_of_its_own():
+def test_a_plain_extension_cannot_compute_a_map():
     with pytest.raises(TypeError, match="'y'"):
         reduced(PCAExtension(**PLAIN), X)
 
@@ -71,7 +71,7 @@ def bertopic():
 
 
 class TestBERTopic:
-    """The real package, without its language models: embeddings are given."""
+    """BERTopic with precomputed embeddings instead of language models."""
 
     def fitted(self, bertopic, umap_model):
         from sklearn.feature_extraction.text import CountVectorizer
@@ -82,18 +82,20 @@ class TestBERTopic:
             hdbscan_model=KMeans(10, random_state=0, n_init=1),
             vectorizer_model=CountVectorizer(),
         )
-        found, _ = topics.fit_transform(DOCUMENTS, X)
-        return topics, np.array(found)
+        assigned_topics, _ = topics.fit_transform(DOCUMENTS, X)
+        return topics, np.array(assigned_topics)
 
     def test_one_document_has_the_topic_of_its_batch(self, bertopic):
-        topics, found = self.fitted(bertopic, extended())
-        purity = sum(np.bincount(LABELS[found == topic]).max() for topic in set(found)) / len(found)
+        topics, assigned_topics = self.fitted(bertopic, extended())
+        purity = sum(
+            np.bincount(LABELS[assigned_topics == topic]).max() for topic in set(assigned_topics)
+        ) / len(assigned_topics)
         assert purity > 0.7
         batch, _ = topics.transform(["some number"] * len(NEW), NEW)
         alone = [topics.transform(["some number"], row[None])[0][0] for row in NEW]
         assert list(batch) == alone
 
-    def test_a_frozen_map_is_not_made_again(self, bertopic, frozen):
+    def test_a_frozen_map_is_not_recomputed(self, bertopic, frozen):
         topics, _ = self.fitted(bertopic, FrozenEstimator(frozen))
         assert topics.umap_model.estimator is frozen
         centers = topics.hdbscan_model.cluster_centers_

@@ -1,1 +1,1 @@
-"""What the laws are stated of (`subjects`), who claims which (`claims`), and on what (`arrays`)."""
+"""Laws of the estimators: `subjects` (estimators), `claims` (laws), `arrays` (generated data)."""

@@ -1,7 +1,6 @@
-"""What the laws are tried on. Hypothesis draws every entry, so that a failure shrinks.
+"""Hypothesis strategies for maps. Every entry is generated, so that a failure shrinks.
 
-Entries are whole numbers over a power of two, so that the arrays print short and that float32 holds
-them exactly.
+Entries are integers over a power of two: they print short, and float32 represents them exactly.
 """
 
 from __future__ import annotations
@@ -12,10 +11,10 @@ import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 
-MOST_ROWS = 40
-# Nearer than this to a tie, rounding decides which neighbours there are.
-CLEAR = 1e-7
-BALLS = (0.4, 0.6)
+MAX_ROWS = 40
+# If distances differ by less, rounding determines the neighbours.
+MIN_DISTANCE_STEP = 1e-7
+BALL_RADII = (0.4, 0.6)
 
 
 class Map(NamedTuple):
@@ -27,68 +26,68 @@ class Map(NamedTuple):
 
 
 def tables(shape, dtype, decode):
-    """Arrays made of drawn bytes: far faster than one draw an entry, and byte 0 is the entry 0."""
+    """Return a strategy for arrays made of bytes; one draw per entry would be much slower."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     drawn = st.binary(min_size=size, max_size=size)
     return drawn.map(lambda raw: decode(np.frombuffer(raw, dtype).reshape(shape)))
 
 
 def coarse(shape):
-    """Seven values an entry: ties everywhere, and copies."""
+    """Return a strategy for arrays with seven values, so that ties and duplicates are common."""
     return tables(shape, np.int8, lambda whole: (whole % 7 - 7 * (whole % 7 > 3)) / 4)
 
 
 def fine(shape):
-    """Thousands of values from -1 to 1."""
+    """Return a strategy for arrays with 2048 values from -1 to 1."""
     return tables(shape, "<i2", lambda whole: (whole % 2048 - 2048 * (whole % 2048 > 1023)) / 1024)
 
 
 @st.composite
-def maps(draw, entries, rows=(4, MOST_ROWS), columns=(1, 3), images=(1, 3), queries=(1, 7)):
-    """Maps with entries from `coarse` or `fine`."""
+def maps(draw, entries, rows=(4, MAX_ROWS), columns=(1, 3), images=(1, 3), queries=(1, 7)):
+    """Draw a map with entries from `coarse` or `fine`."""
     n, D = draw(st.integers(*rows)), draw(st.integers(*columns))
     d, q = draw(st.integers(*images)), draw(st.integers(*queries))
     return Map(draw(entries((n, D))), draw(fine((n, d))), draw(entries((q, D))))
 
 
 def any_map(**sizes):
-    """Maps with or without ties and copies."""
+    """Return a strategy for maps with or without ties and duplicates."""
     return st.one_of(maps(fine, **sizes), maps(coarse, **sizes))
 
 
 def has_clear_neighbors(X, Q):
-    """Whether no two distances from a point tie, nor one with the radius of a ball."""
-    apart = np.linalg.norm(np.vstack([X, Q])[:, None] - X, axis=2)
-    steps = np.diff(np.sort(apart, axis=1), axis=1)
-    edges = np.abs(apart[:, :, None] - np.array(BALLS))
-    return steps.min() > CLEAR and edges.min() > CLEAR
+    """Return whether no two distances from a point are tied, nor a distance and a ball radius."""
+    distances = np.linalg.norm(np.vstack([X, Q])[:, None] - X, axis=2)
+    steps = np.diff(np.sort(distances, axis=1), axis=1)
+    edges = np.abs(distances[:, :, None] - np.array(BALL_RADII))
+    return steps.min() > MIN_DISTANCE_STEP and edges.min() > MIN_DISTANCE_STEP
 
 
 @st.composite
-def clear_maps(draw, rows=(8, MOST_ROWS), **sizes):
-    """Maps in general position: a law that holds up to rounding needs a clear last neighbour.
+def clear_maps(draw, rows=(8, MAX_ROWS), **sizes):
+    """Draw a map without ties, for laws that hold up to rounding.
 
-    A tie is decided by the row number, and a rounding error can make or break one.
+    Row numbers break ties, and a rounding error can create or remove a tie.
     """
-    found = draw(maps(fine, rows=rows, columns=(2, 3), **sizes))
-    assume(has_clear_neighbors(found.X, found.Q))
-    return found
+    drawn_map = draw(maps(fine, rows=rows, columns=(2, 3), **sizes))
+    assume(has_clear_neighbors(drawn_map.X, drawn_map.Q))
+    return drawn_map
 
 
 @st.composite
-def distinct_maps(draw, least=4):
-    """Maps with ties, but without copies."""
+def distinct_maps(draw, min_rows=4):
+    """Draw a map with ties but without duplicates."""
     X, Y, Q = draw(any_map())
     rows = np.sort(np.unique(X, axis=0, return_index=True)[1])
-    assume(len(rows) >= least)
+    assume(len(rows) >= min_rows)
     return Map(X[rows], Y[rows], Q)
 
 
 angles = tables(6, np.int8, lambda whole: whole.astype(float))
 
 
-def turned(X, degrees):
-    """Points turned in each pair of columns after the other."""
+def rotated(X, degrees):
+    """Return points rotated in each pair of columns in turn."""
     X, D = X.copy(), X.shape[1]
     pairs = [(a, b) for a in range(D) for b in range(a)]
     for (a, b), angle in zip(pairs, degrees, strict=False):

@@ -1,4 +1,4 @@
-"""Every estimator in every way of working that the laws speak of, all with the same face."""
+"""Every estimator in each of its configurations, with one interface for the laws."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ PAPER = {"order": 0, "loss": "squared"}
 LENGTHS = ("radius", "tangent_radius")
 
 
-class AsGiven(BaseEstimator):
-    """An embedding that hands back the map it was given: so `Extended` has one that we know."""
+class GivenMap(BaseEstimator):
+    """An embedding that returns its y, so that `Extended` has a known map."""
 
     def fit_transform(self, X, y=None):
         return y
@@ -44,8 +44,8 @@ class AsGiven(BaseEstimator):
 class Subject(NamedTuple):
     """One estimator.
 
-    `group` names it together with its likes in the table of gaps; `atol` is what rounding may do
-    to its coordinates, for a rough map of size 1: more where one system is solved for all points.
+    `group` is its row in the table of gaps. `atol` is the tolerance of its coordinates on a rough
+    map of size 1; it is larger where one linear system is solved for all points.
     """
 
     estimator: Any
@@ -74,9 +74,9 @@ def inverse_cube(r):
     return r**-3.0
 
 
-def weighted(weighting, n_neighbors=7, order=0, loss="squared", **others):
+def weighted(weighting, n_neighbors=7, order=0, loss="squared", **parameters):
     return PCAExtension(
-        weighting=weighting, n_neighbors=n_neighbors, order=order, loss=loss, **others
+        weighting=weighting, n_neighbors=n_neighbors, order=order, loss=loss, **parameters
     )
 
 
@@ -85,7 +85,8 @@ def kriging(covariance, nugget=1e-6, order=0, loss="squared"):
 
 
 def group(name, atol, **estimators):
-    return {key.replace("_", " "): Subject(one, name, atol) for key, one in estimators.items()}
+    subjects = {key: Subject(estimator, name, atol) for key, estimator in estimators.items()}
+    return {key.replace("_", " "): subject for key, subject in subjects.items()}
 
 
 TANGENT = weighted("tangent")
@@ -113,7 +114,7 @@ SUBJECTS: dict[str, Subject] = {
         ball=PCAExtension(weighting="tangent", radius=0.6, tangent_radius=0.4, **PAPER),
         ball_local=PCAExtension(weighting="local_tangent", radius=0.6, **PAPER),
         brute=weighted("tangent", index="brute"),
-        approximate=weighted("tangent", index="approximate"),  # of so few points: exact
+        approximate=weighted("tangent", index="approximate"),  # exact for so few points
     ),
     **group(
         "median", 1e-8,
@@ -129,7 +130,7 @@ SUBJECTS: dict[str, Subject] = {
         gaussian_order_1=weighted(GaussianDistance(1.0), 9, 1, tangent_dim=2),
         correlated_order_1=kriging("matern52", order=1),
     ),
-    # Ten terms from twenty neighbours: rounding moves even smooth maps by up to 4e-6.
+    # Ten terms from twenty neighbours: rounding errors reach 4e-6 even on smooth maps.
     "order 2": Subject(weighted("distance", 20, 2, tangent_dim=3), "polynomial", 1e-4),
     **group(
         "correlated", 1e-8,
@@ -172,7 +173,7 @@ SUBJECTS: dict[str, Subject] = {
     "sparse": Subject(TANGENT, "tangent", 1e-8, is_sparse=True),
     **group(
         "extended", 1e-8,
-        extended=Extended(AsGiven(), TANGENT),
+        extended=Extended(GivenMap(), TANGENT),
     ),
     **group(
         "kernel", 1e-6,
@@ -182,7 +183,7 @@ SUBJECTS: dict[str, Subject] = {
         pyramids=LaplacianPyramids(),
         pyramids_tolerance=LaplacianPyramids(stop="tolerance"),
         multiscale=MultiscaleExtension(),
-        extended_nystroem=Extended(AsGiven(), NystroemExtension()),
+        extended_nystroem=Extended(GivenMap(), NystroemExtension()),
     ),
     **group(
         "diffusion map", 1e-6,
@@ -202,8 +203,8 @@ SUBJECTS: dict[str, Subject] = {
 }  # fmt: skip
 
 
-def seen(name, X):
-    """Points as the subject takes them: with an angle for every place, where angles count."""
+def as_points(name, X):
+    """Return the points; for cosine distance with a column of ones, so that directions differ."""
     if SUBJECTS[name].is_cosine:
         return np.column_stack([X, np.ones(len(X))])
     return X
@@ -214,20 +215,20 @@ def sparse_stays():
     return patch("outsample._validation.MIN_SPARSE_COLUMNS", 0)
 
 
-def handed(name, X):
+def as_container(name, X):
     return sparse.csr_matrix(X) if SUBJECTS[name].is_sparse else X
 
 
 def fit(name, X, Y, **changes):
-    """Fit a new copy, its neighbourhoods and dimensions cut down to what X has."""
+    """Return a fitted clone, its neighbourhoods and dimensions limited to the size of X."""
     subject = SUBJECTS[name]
     model = clone(subject.estimator)
     n, D = X.shape
-    most = {"n_neighbors": n, "tangent_dim": D}
+    upper_limits = {"n_neighbors": n, "tangent_dim": D}
     if getattr(model, "calibration", None) == "split":
-        most["n_neighbors"] = n // 2
+        upper_limits["n_neighbors"] = n // 2
     if subject.group == "correlated":
-        most["n_neighbors"] = n - 1  # with all of them it is a process
+        upper_limits["n_neighbors"] = n - 1  # with all points it is a Gaussian process
     if subject.group == "diffusion map":
         most = {"n_neighbors": n - 1, "n_components": n - 1}
     parameters = model.get_params()
@@ -245,35 +246,36 @@ def fit(name, X, Y, **changes):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The kernel falls")
         with sparse_stays() if subject.is_sparse else nullcontext():
-            return model.fit(handed(name, X), Y if subject.has_images else None)
+            return model.fit(as_container(name, X), Y if subject.has_images else None)
 
 
 def learned_rows(model, X):
-    """Rows of X that the map was learned from."""
+    """Return the rows of X that the map was fitted on."""
     return getattr(model, "training_rows_", np.arange(len(X)))
 
 
 def coordinates(name, model, Q):
-    """Where the queries go."""
-    Q = handed(name, Q)
+    """Return the coordinates of queries."""
+    Q = as_container(name, Q)
     return model.transform(Q) if hasattr(model, "transform") else model.place(Q).coordinates
 
 
 def answers(name, model, Q):
-    """All that the subject says of queries: arrays with a row for each, by name."""
-    subject, Q = SUBJECTS[name], handed(name, Q)
-    found = {}
+    """Return all results for queries, by name: arrays with one row per query."""
+    subject, Q = SUBJECTS[name], as_container(name, Q)
+    results = {}
     if hasattr(model, "transform"):
-        found["transform"] = model.transform(Q)
+        results["transform"] = model.transform(Q)
     if subject.places:
-        found |= model.place(Q)._asdict()
+        results |= model.place(Q)._asdict()
     if subject.judges:
-        found |= {"score": model.abnormality(Q), "p": model.p_values(Q), "label": model.predict(Q)}
-    return found
+        results |= {"score": model.abnormality(Q), "p": model.p_values(Q)}
+        results["label"] = model.predict(Q)
+    return results
 
 
-def verdict(name, model, Q):
-    """What moves with the map and the points: coordinates, or else the abnormality."""
+def main_result(name, model, Q):
+    """Return coordinates; for a detector without a map, abnormality scores."""
     if SUBJECTS[name].group == "detector":
-        return model.abnormality(handed(name, Q))[:, None]
+        return model.abnormality(as_container(name, Q))[:, None]
     return coordinates(name, model, Q)

@@ -1,4 +1,4 @@
-"""Approximate search: what it finds, that it is always the same, and what it refuses."""
+"""Approximate search: recall, determinism, and rejected parameters."""
 
 import pickle
 import subprocess
@@ -19,7 +19,7 @@ COLUMNS = {"tree": (14, 3), "codes": (30, 30), "lists": (30, 30), "many columns"
 DISTANCE = {"n_neighbors": 10, "weighting": "distance", "order": 0, "loss": "squared"}
 
 
-def made_up(D, inner, n=6300):
+def synthetic_points(D, inner, n=6300):
     rng = np.random.default_rng(0)
     Z = rng.uniform(-1, 1, (n, inner))
     X = np.sin(Z @ rng.normal(size=(inner, D))) + 0.01 * rng.normal(size=(n, D))
@@ -28,10 +28,10 @@ def made_up(D, inner, n=6300):
 
 @pytest.fixture(scope="module", params=COLUMNS)
 def searched(request):
-    """Index of each kind, with new points."""
+    """Return an index of each kind, with queries."""
     if request.param != "tree":
         pytest.importorskip("faiss")
-    X, Q = made_up(*COLUMNS[request.param])
+    X, Q = synthetic_points(*COLUMNS[request.param])
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "lists":
             patch.setattr(approximate, "MAX_SINGLE_LIST_ROWS", 2000)
@@ -43,8 +43,8 @@ def searched(request):
 
 def recall(index, Q, k=15):
     exact = NeighborIndex(index.X, "brute").nearest(Q, k).indices.reshape(-1, k)
-    found = index.nearest(Q, k).indices.reshape(-1, k)
-    return (found[:, :, None] == exact[:, None, :]).any(axis=1).mean()
+    actual = index.nearest(Q, k).indices.reshape(-1, k)
+    return (actual[:, :, None] == exact[:, None, :]).any(axis=1).mean()
 
 
 def test_nearly_all_neighbours_are_found(searched):
@@ -56,18 +56,20 @@ def test_nearly_all_neighbours_are_found(searched):
 def test_distances_are_exact_and_in_order(searched):
     index, Q = searched
     near = index.nearest(Q, 15)
-    apart = np.linalg.norm(Q[:, None] - index.X[near.indices.reshape(-1, 15)], axis=2)
-    found = near.distances.reshape(-1, 15)
-    np.testing.assert_allclose(found, apart, rtol=1e-12)
-    assert (np.diff(found, axis=1) >= 0).all()
+    expected = np.linalg.norm(Q[:, None] - index.X[near.indices.reshape(-1, 15)], axis=2)
+    distances = near.distances.reshape(-1, 15)
+    np.testing.assert_allclose(distances, expected, rtol=1e-12)
+    assert (np.diff(distances, axis=1) >= 0).all()
 
 
-def test_a_row_gets_the_same_alone_and_in_a_batch(searched):
+def test_a_row_gets_the_same_neighbours_alone_and_in_a_batch(searched):
     index, Q = searched
     batch = index.nearest(Q, 15)
     alone = [index.nearest(row[None], 15) for row in Q]
-    np.testing.assert_array_equal(np.concatenate([one.indices for one in alone]), batch.indices)
-    np.testing.assert_array_equal(np.concatenate([one.distances for one in alone]), batch.distances)
+    np.testing.assert_array_equal(np.concatenate([near.indices for near in alone]), batch.indices)
+    np.testing.assert_array_equal(
+        np.concatenate([near.distances for near in alone]), batch.distances
+    )
 
 
 def test_a_wider_search_keeps_the_nearest(searched):
@@ -93,20 +95,20 @@ def test_a_copy_builds_the_same_index(searched):
 
 @pytest.mark.parametrize("size", [1e-150, 1e-30, 1e15, 1e30, 1e150])
 def test_magnitudes_do_not_matter(size):
-    X, Q = made_up(14, 3)
+    X, Q = synthetic_points(14, 3)
     index = NeighborIndex(X * size, "approximate")
     assert recall(index, Q * size) >= 0.985
 
 
 def test_neighbours_of_points_off_the_manifold_are_found():
-    X, Q = made_up(14, 3)
+    X, Q = synthetic_points(14, 3)
     index = NeighborIndex(X, "approximate")
     for size in (0.1, 0.5, 2.0):
         assert recall(index, Q + size * np.random.default_rng(0).normal(size=Q.shape)) >= 0.985
 
 
 def test_far_away_all_points_are_compared():
-    X, Q = made_up(14, 3)
+    X, Q = synthetic_points(14, 3)
     index = NeighborIndex(X, "approximate")
     far = Q[:5] * np.array([1e3, 1e8, 1e15, 1e160, 1e300])[:, None]
     np.testing.assert_array_equal(
@@ -115,53 +117,59 @@ def test_far_away_all_points_are_compared():
 
 
 def test_more_neighbours_than_are_proposed():
-    X, Q = made_up(14, 3)
+    X, Q = synthetic_points(14, 3)
     index = NeighborIndex(X, "approximate")
     assert recall(index, Q[:50], 400) >= 0.98
-    assert recall(index, Q[:2], len(X)) == 1  # what is not reached is scanned
+    assert recall(index, Q[:2], len(X)) == 1  # rows that are not reached are scanned
 
 
 def test_few_points_are_searched_exactly():
-    X, _ = made_up(14, 3)
+    X, _ = synthetic_points(14, 3)
     index = NeighborIndex(X[:1000], "approximate")
     assert index.kind in EXACT_BACKENDS and (index.width, index.recall) == (0, 1.0)
 
 
 def test_where_no_part_of_a_tree_is_enough_it_is_searched_whole(monkeypatch):
     monkeypatch.setitem(approximate.WIDTHS, "kd_tree", (1,))
-    index = NeighborIndex(made_up(14, 3)[0], "approximate")
+    index = NeighborIndex(synthetic_points(14, 3)[0], "approximate")
     assert (index.kind, index.width, index.recall) == ("kd_tree", 0, 1.0)
 
 
-def test_a_poor_index_is_told(monkeypatch):
+def test_a_poor_index_gives_a_warning(monkeypatch):
     pytest.importorskip("faiss")
     monkeypatch.setitem(approximate.WIDTHS, "codes", (1,))
     monkeypatch.setattr(approximate, "POOR_RECALL", 1.0)
     with pytest.warns(UserWarning, match="index='auto' finds all"):
-        NeighborIndex(made_up(30, 30)[0], "approximate")
+        NeighborIndex(synthetic_points(30, 30)[0], "approximate")
 
 
-def test_places_are_near_those_of_the_exact_search(tmp_path):
-    X, Q = made_up(14, 3)
+def test_positions_are_close_to_those_of_the_exact_search(tmp_path):
+    X, Q = synthetic_points(14, 3)
     Y, truth = np.cos(2 * X[:, :2]), np.cos(2 * Q[:, :2])
-    exact, close = (
+    exact, approximation = (
         PCAExtension(index=index, **DISTANCE).fit(X, Y) for index in ("auto", "approximate")
     )
-    assert exact.recall_ == 1 and 0.99 <= close.recall_ <= 1
-    errors = [np.linalg.norm(one.transform(Q) - truth, axis=1).mean() for one in (exact, close)]
+    assert exact.recall_ == 1 and 0.99 <= approximation.recall_ <= 1
+    errors = [
+        np.linalg.norm(extension.transform(Q) - truth, axis=1).mean()
+        for extension in (exact, approximation)
+    ]
     assert errors[1] <= 1.01 * errors[0]
-    rows = close.left_out_.rows
-    near = close.model_.left_out(rows).near
+    rows = approximation.left_out_.rows
+    near = approximation.model_.left_out(rows).near
     assert (near.indices.reshape(len(rows), -1) != rows[:, None]).all()
-    save(close, tmp_path / "model.outsample")
+    save(approximation, tmp_path / "model.outsample")
     again = load(tmp_path / "model.outsample")
-    assert (again.recall_, again.index_.width) == (close.recall_, close.index_.width)
-    for one, other in zip(again.place(Q), close.place(Q), strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert (again.recall_, again.index_.width) == (
+        approximation.recall_,
+        approximation.index_.width,
+    )
+    for extension, other in zip(again.place(Q), approximation.place(Q), strict=True):
+        np.testing.assert_array_equal(extension, other)
 
 
-def test_a_detector_searches_as_its_extension_does():
-    X, Q = made_up(14, 3)
+def test_a_detector_uses_the_index_of_its_extension():
+    X, Q = synthetic_points(14, 3)
     detector = NoveltyDetector(PCAExtension(index="approximate")).fit(X)
     assert detector.model_.index.width > 0 and detector.recall_ >= 0.99
     exact = NoveltyDetector().fit(X)
@@ -171,8 +179,8 @@ def test_a_detector_searches_as_its_extension_does():
 
 
 def test_a_detector_places_nearly_as_its_extension_does():
-    """It asks for more neighbours, of which an approximate search finds others, seldom."""
-    X, Q = made_up(14, 3)
+    """A detector requests more neighbours; an approximate search then rarely finds others."""
+    X, Q = synthetic_points(14, 3)
     Y, truth = np.cos(2 * X[:, :2]), np.cos(2 * Q[:, :2])
     detector = NoveltyDetector(PCAExtension(index="approximate", **DISTANCE)).fit(X, Y)
     placed, transformed = detector.place(Q), detector.extension_.transform(Q)
@@ -189,7 +197,7 @@ def test_balls_are_refused(ball):
         PCAExtension(index="approximate", **{ball: 1.0}).fit(np.eye(3), np.eye(3))
 
 
-def test_sparse_points_are_refused():
+def test_sparse_points_are_rejected():
     extension = PCAExtension(index="approximate", order=0)
     with sparse_stays(), pytest.raises((TypeError, ValueError), match=r"[Ss]parse"):
         extension.fit(sparse.csr_matrix(np.eye(3)), np.eye(3))
@@ -198,7 +206,7 @@ def test_sparse_points_are_refused():
 def test_without_faiss_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(ImportError, match=r"outsample\[ann\]"):
-        NeighborIndex(made_up(30, 30)[0], "approximate")
+        NeighborIndex(synthetic_points(30, 30)[0], "approximate")
 
 
 @pytest.mark.parametrize(
@@ -210,7 +218,7 @@ def test_a_file_cannot_hold_a_width_that_does_not_fit(kind, width):
 
 
 def test_wide_columns_share_a_code_with_narrow_ones():
-    """Each column once, columns of zeros behind them, and groups about equally wide."""
+    """Each column occurs once, then columns of zeros, in groups of similar total variance."""
     variances = np.arange(131.0)[::-1] ** 2
     columns = approximate._group_columns(variances)
     assert sorted(columns) == list(range(len(columns)))
@@ -221,16 +229,18 @@ def test_wide_columns_share_a_code_with_narrow_ones():
 
 
 def test_scikit_learn_searches_once_before_faiss_is_loaded():
-    """Else its searches stay on one thread: two OpenMP runtimes."""
+    """Otherwise its searches stay on one thread, because there are two OpenMP runtimes."""
     pytest.importorskip("faiss")
     code = """
 import sys
 from sklearn.neighbors import NearestNeighbors
 from outsample.neighbors import approximate
-known, search = [], NearestNeighbors.kneighbors
-NearestNeighbors.kneighbors = lambda *given: known.append("faiss" in sys.modules) or search(*given)
+is_loaded, search = [], NearestNeighbors.kneighbors
+NearestNeighbors.kneighbors = lambda *a: is_loaded.append("faiss" in sys.modules) or search(*a)
 approximate.load_faiss(), approximate.load_faiss()
-print(known)
+print(is_loaded)
 """
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert said.stdout.strip() == "[False]"
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert process.stdout.strip() == "[False]"

@@ -1,4 +1,4 @@
-"""LeftOutDuplicates count as one point, ties are not cut: the order of the rows says nothing."""
+"""Duplicate rows count as one point and ties are kept, so that row order does not matter."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def binary(seed=0, n=300, q=200):
 
 
 @every_setting
-def test_coinciding_points_get_the_mean_of_all_their_images(name):
-    """More copies than neighbours: all count, not those with the lowest row numbers."""
+def test_duplicate_points_get_the_mean_of_all_their_images(name):
+    """With more duplicates than neighbours all count, not those with the lowest row numbers."""
     rng = np.random.default_rng(0)
     X = np.vstack([np.zeros((40, 2)), rng.normal(size=(260, 2)) + 5])
     Y = np.r_[np.arange(40.0), rng.normal(size=260)][:, None]
@@ -49,13 +49,13 @@ def test_coinciding_points_get_the_mean_of_all_their_images(name):
 
 
 @every_setting
-def test_row_order_says_nothing(name):
+def test_row_order_does_not_matter(name):
     X, Y, Q = binary()
     order = np.random.default_rng(1).permutation(len(X))
-    one = PCAExtension(**SETTINGS[name]).fit(X, Y)
+    extension = PCAExtension(**SETTINGS[name]).fit(X, Y)
     other = PCAExtension(**SETTINGS[name]).fit(X[order], Y[order])
-    assert one.model_.fitted.placer == other.model_.fitted.placer
-    first, second = one.place(Q), other.place(Q)
+    assert extension.model_.fitted.placer == other.model_.fitted.placer
+    first, second = extension.place(Q), other.place(Q)
     for part in first._fields:
         size = np.abs(getattr(first, part)).max()
         np.testing.assert_allclose(
@@ -64,29 +64,29 @@ def test_row_order_says_nothing(name):
 
 
 @pytest.mark.parametrize("calibration", ["leave-one-out", "split"])
-def test_row_order_says_nothing_of_scores(calibration):
+def test_row_order_does_not_change_scores(calibration):
     X, _, Q = binary()
     order = np.random.default_rng(1).permutation(len(X))
-    one = NoveltyDetector(calibration=calibration).fit(X)
+    detector = NoveltyDetector(calibration=calibration).fit(X)
     other = NoveltyDetector(calibration=calibration).fit(X[order])
-    if calibration == "split":  # the half is drawn by row: take the same one
-        half = np.isin(np.arange(len(X)), one.training_rows_)
+    if calibration == "split":  # the half is sampled by row number: use the same half
+        half = np.isin(np.arange(len(X)), detector.training_rows_)
         other = NoveltyDetector().fit(X[order][half[order]])
-        one = NoveltyDetector().fit(X[half])
-    np.testing.assert_array_equal(one.p_values(Q), other.p_values(Q))
-    np.testing.assert_array_equal(one.abnormality(Q), other.abnormality(Q))
-    np.testing.assert_array_equal(one.scores_, other.scores_)
+        detector = NoveltyDetector().fit(X[half])
+    np.testing.assert_array_equal(detector.p_values(Q), other.p_values(Q))
+    np.testing.assert_array_equal(detector.abnormality(Q), other.abnormality(Q))
+    np.testing.assert_array_equal(detector.scores_, other.scores_)
 
 
 def rotated(X):
-    """Turn each row by itself, so that equal rows stay equal to the last bit."""
+    """Rotate each row separately, so that equal rows stay bit-identical."""
     turn = np.linalg.qr(np.random.default_rng(2).normal(size=(8, 8)))[0]
     return (X[:, :, None] * turn).sum(axis=1)
 
 
 @pytest.mark.parametrize("name", ["distance", "tangent", "per point", "median", "correlated"])
 def test_ties_survive_a_rotation(name):
-    """Distances that tied differ in the last bit afterwards."""
+    """Tied distances differ in the last bit after a rotation."""
     X, Y, Q = binary()
     plain = PCAExtension(**SETTINGS[name]).fit(X, Y).transform(Q)
     turned = PCAExtension(**SETTINGS[name]).fit(rotated(X), Y).transform(rotated(Q))
@@ -99,7 +99,7 @@ def test_scores_survive_a_rotation():
     np.testing.assert_allclose(turned.abnormality(rotated(Q)), plain.abnormality(Q), atol=1e-9)
 
 
-def test_a_copy_is_left_out_of_its_copies():
+def test_a_duplicate_is_left_out_of_its_group():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(30, 2))
     X[10:15] = X[10]
@@ -107,12 +107,12 @@ def test_a_copy_is_left_out_of_its_copies():
     copies = leave_out_duplicates(find_duplicates(X), Y)
     assert copies.share == 5 / 30 and len(copies.points) == 5
     expected = [Y[np.setdiff1d(np.arange(10, 15), row)].mean(axis=0) for row in range(10, 15)]
-    found = copies.images[np.lexsort(copies.images.T)]
-    np.testing.assert_allclose(found, np.array(expected)[np.lexsort(np.array(expected).T)])
+    images = copies.images[np.lexsort(copies.images.T)]
+    np.testing.assert_allclose(images, np.array(expected)[np.lexsort(np.array(expected).T)])
 
 
-def test_error_bars_hold_where_most_rows_have_copies():
-    """A new point is one of the known ones, more often than not: the bar must know that."""
+def test_coverage_where_most_rows_have_duplicates():
+    """Most new points equal a training point; error bars must account for that."""
     rng = np.random.default_rng(4)
     X = rng.poisson(0.5, (3000, 3)).astype(float)
     Y = X[:, :2] + 0.1 * rng.normal(size=(3000, 2))
@@ -126,21 +126,21 @@ def test_distinct_points(kind):
     rng = np.random.default_rng(5)
     X = rng.integers(0, 3, (200, 3)).astype(float)
     X[0] *= -0.0
-    found = find_duplicates(kind(X))
-    assert len(found.rows) == len(np.unique(X + 0.0, axis=0))
-    np.testing.assert_array_equal(X[found.rows][found.groups], X)
-    np.testing.assert_array_equal(found.counts, np.bincount(found.groups))
+    duplicates = find_duplicates(kind(X))
+    assert len(duplicates.rows) == len(np.unique(X + 0.0, axis=0))
+    np.testing.assert_array_equal(X[duplicates.rows][duplicates.groups], X)
+    np.testing.assert_array_equal(duplicates.counts, np.bincount(duplicates.groups))
     order = rng.permutation(200)
     again = find_duplicates(kind(X[order]))
-    np.testing.assert_array_equal(X[order][again.rows], X[found.rows])
+    np.testing.assert_array_equal(X[order][again.rows], X[duplicates.rows])
     images = rng.normal(size=(200, 2))
-    means = [images[found.groups == g].mean(axis=0) for g in range(len(found.rows))]
-    np.testing.assert_allclose(found.means(images), means)
+    means = [images[duplicates.groups == g].mean(axis=0) for g in range(len(duplicates.rows))]
+    np.testing.assert_allclose(duplicates.means(images), means)
 
 
 @pytest.mark.parametrize("n", [2, 3, 8])
 @pytest.mark.parametrize("weighting", ["distance", "tangent", "auto"])
-def test_rows_that_are_all_equal_count_alike(n, weighting):
+def test_equal_rows_have_equal_weights(n, weighting):
     rng = np.random.default_rng(0)
     X, Y = np.full((n, 2), 3.0), rng.normal(size=(n, 2))
     detector = NoveltyDetector(PCAExtension(weighting=weighting)).fit(X, Y)
@@ -152,12 +152,12 @@ def test_rows_that_are_all_equal_count_alike(n, weighting):
     for model in (extension, detector):
         np.testing.assert_allclose(model.neighbor_weights(Q).toarray(), 1 / n)
         np.testing.assert_array_equal(np.sort(model.kneighbors(Q, n).indices), [np.arange(n)] * 3)
-    others = np.array([np.delete(Y, i, axis=0).mean(axis=0) for i in range(n)])
-    largest = np.linalg.norm(others - Y, axis=1).max()
+    means_of_others = np.array([np.delete(Y, i, axis=0).mean(axis=0) for i in range(n)])
+    largest = np.linalg.norm(means_of_others - Y, axis=1).max()
     assert np.isfinite(placed.error_bar).all() and (placed.error_bar[1:] >= 0.3 * largest).all()
 
 
-def test_error_bars_where_every_row_has_a_copy():
+def test_coverage_where_every_row_has_a_duplicate():
     rng = np.random.default_rng(0)
     X = np.repeat(rng.normal(size=(400, 2)), 2, axis=0)
     Y = X + 0.1 * rng.normal(size=X.shape)
@@ -182,19 +182,19 @@ def test_left_out_rows_and_errors_are_those_of_the_rows_that_were_fitted():
     assert extension.selection_[0].error == pytest.approx(extension.loo_error_)
 
 
-def test_one_number_for_two_points_does_no_harm(monkeypatch):
+def test_hash_collisions_are_resolved(monkeypatch):
     monkeypatch.setattr(
         "outsample.neighbors.duplicates.row_hashes", lambda start, stop, rows, out: out.fill(7)
     )
     X = np.array([[0.0], [1.0], [0.0], [2.0]])
-    found = find_duplicates(X)
-    assert sorted(X[found.rows, 0]) == [0, 1, 2] and sorted(found.counts) == [1, 1, 2]
-    found = find_duplicates(sparse.csr_matrix(X))
-    assert sorted(X[found.rows, 0]) == [0, 1, 2]
+    duplicates = find_duplicates(X)
+    assert sorted(X[duplicates.rows, 0]) == [0, 1, 2] and sorted(duplicates.counts) == [1, 1, 2]
+    duplicates = find_duplicates(sparse.csr_matrix(X))
+    assert sorted(X[duplicates.rows, 0]) == [0, 1, 2]
 
 
 @pytest.mark.kernels
-def test_the_number_of_a_row_sees_values_and_columns():
+def test_the_hash_of_a_row_depends_on_values_and_columns():
     X = np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 2.0], [1.0, -0.0, 2.0], [1.0, 0.0, 2.0 + 1e-15]])
     dense, thin = np.empty(4, np.uint64), np.empty(4, np.uint64)
     kernels.row_hashes(0, 4, (X.view(np.uint64),), dense)
@@ -210,18 +210,18 @@ def test_neighbours_with_ties_are_all_that_are_no_farther(k):
     grid = np.stack(np.meshgrid(*[np.arange(3.0)] * 3), axis=-1).reshape(-1, 3)
     index = NeighborIndex(grid)
     near, reach = with_ties(index, grid, index.nearest(grid, min(k + 1, 27)), k)
-    apart = np.linalg.norm(grid[:, None] - grid, axis=2)
+    distances = np.linalg.norm(grid[:, None] - grid, axis=2)
     for i in range(27):
-        last = np.sort(apart[i])[k - 1]
-        expected = np.flatnonzero(apart[i] <= last + 1e-9)
-        found = near.indices[near.indptr[i] : near.indptr[i + 1]]
-        assert set(found) == set(expected)
-        beyond = apart[i][apart[i] > last + 1e-9]
+        last = np.sort(distances[i])[k - 1]
+        expected = np.flatnonzero(distances[i] <= last + 1e-9)
+        actual = near.indices[near.indptr[i] : near.indptr[i + 1]]
+        assert set(actual) == set(expected)
+        beyond = distances[i][distances[i] > last + 1e-9]
         assert reach[i] == pytest.approx(beyond.min() if len(beyond) else np.inf)
 
 
-def test_ties_without_end_are_cut():
-    """Every point of a simplex is as far as every other."""
+def test_the_number_of_ties_is_limited():
+    """All points of a simplex have equal distances."""
     simplex = np.eye(300)
     index = NeighborIndex(simplex)
     near, _ = with_ties(index, simplex[:4] / 2, index.nearest(simplex[:4] / 2, 8), 7)
@@ -231,8 +231,8 @@ def test_ties_without_end_are_cut():
     np.testing.assert_allclose(scores, 0.0, atol=1e-9)
 
 
-def test_copies_cost_nothing():
-    """A fit looks at distinct points only: 80,000 rows of small counts have under a thousand."""
+def test_only_distinct_points_are_searched():
+    """80,000 rows of small counts have fewer than a thousand distinct points."""
     X = np.random.default_rng(6).poisson(0.3, (80_000, 6)).astype(float)
     detector = NoveltyDetector().fit(X)
     assert detector.model_.index.rows_searched < 5000
@@ -240,7 +240,7 @@ def test_copies_cost_nothing():
 
 
 @pytest.mark.parametrize("weighting", ["tangent", "local_tangent"])
-def test_a_ball_that_holds_everything_stays_within_memory(weighting):
+def test_a_ball_with_all_points_needs_bounded_memory(weighting):
     rng = np.random.default_rng(7)
     X = rng.random((3000, 3))
     tracemalloc.start()

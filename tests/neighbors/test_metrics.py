@@ -75,10 +75,10 @@ def test_cosine_finds_the_neighbors_of_scikit_learn(counts):
     from sklearn.metrics.pairwise import cosine_distances
 
     X, Y, queries = counts
-    apart = cosine_distances(queries, X)
-    radius = float(np.median(np.sort(apart, axis=1)[:, 5]))
+    distances = cosine_distances(queries, X)
+    radius = float(np.median(np.sort(distances, axis=1)[:, 5]))
     placed = PCAExtension(metric="cosine", radius=radius, **PAPER).fit(X, Y).place(queries)
-    np.testing.assert_array_equal(placed.n_neighbors, (apart <= radius).sum(axis=1))
+    np.testing.assert_array_equal(placed.n_neighbors, (distances <= radius).sum(axis=1))
 
 
 def test_bad_input(counts):

@@ -1,4 +1,4 @@
-"""Who is near: training rows by number, with copies; weights that place a point and vote."""
+"""Neighbour queries: row numbers including duplicates, weights and votes."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from outsample.trust.votes import means, votes
 PLAIN = {"weighting": "distance", "order": 0, "loss": "squared", "n_neighbors": 6}
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 4))
-X[100:] = X[:20]  # copies
+X[100:] = X[:20]  # duplicates
 Y = np.column_stack([X[:, 0] + X[:, 1] ** 2, X[:, 2]]) + 0.1 * RNG.normal(size=(120, 2))
 Q = np.vstack([RNG.normal(size=(30, 4)), X[:3]])
-FEW = LocalPlacer(InverseDistance(4.0), 3, order=0, loss="squared", tangent_dim=1)
-MANY = LocalPlacer(InverseDistance(2.0), 10, order=0, loss="squared", tangent_dim=1)
+NARROW = LocalPlacer(InverseDistance(4.0), 3, order=0, loss="squared", tangent_dim=1)
+WIDE = LocalPlacer(InverseDistance(2.0), 10, order=0, loss="squared", tangent_dim=1)
 DETECTORS = {
     "extension": PCAExtension(**PLAIN),
     "cosine": PCAExtension(**PLAIN, metric="cosine"),
     "ball": PCAExtension(weighting="distance", order=0, loss="squared", radius=1.0),
     "tangent": PCAExtension(weighting="local_tangent", order=0, loss="squared"),
-    "blend": PCAExtension(weighting=Blend((FEW, MANY), (0.75, 0.25))),
+    "blend": PCAExtension(weighting=Blend((NARROW, WIDE), (0.75, 0.25))),
     "detector": NoveltyDetector(PCAExtension(**PLAIN)),
     "halves": NoveltyDetector(PCAExtension(**PLAIN), calibration="split"),
 }
 
 
 @pytest.mark.parametrize("name", DETECTORS)
-def test_neighbours_are_scikit_learns(name):
+def test_neighbours_equal_those_of_scikit_learn(name):
     model = DETECTORS[name].fit(X, Y)
-    learnt = getattr(model, "training_rows_", np.arange(len(X)))
+    training_rows = getattr(model, "training_rows_", np.arange(len(X)))
     metric = "cosine" if name == "cosine" else "euclidean"
-    wanted = NearestNeighbors(metric=metric).fit(X[learnt]).kneighbors(Q, 7)
+    expected = NearestNeighbors(metric=metric).fit(X[training_rows]).kneighbors(Q, 7)
     distances, indices = model.kneighbors(Q, 7)
-    np.testing.assert_allclose(distances, wanted[0], atol=1e-7)
-    assert np.isin(indices, learnt).all()
+    np.testing.assert_allclose(distances, expected[0], atol=1e-7)
+    assert np.isin(indices, training_rows).all()
     away = np.linalg.norm(Q[:, None] - X[indices], axis=2)
     if metric == "euclidean":
         np.testing.assert_allclose(distances, away, atol=1e-12)
@@ -65,11 +65,12 @@ def test_weights_sum_to_one_and_nearer_rows_weigh_more(name):
     alone = sparse.vstack([model.neighbor_weights(row[None]) for row in Q])
     assert (alone != weights).nnz == 0  # bit for bit
     distances, indices = model.kneighbors(Q, 3)
-    copies = (X[:, None] == X).all(axis=2).astype(int) @ np.isin(np.arange(len(X)), weights.indices)
-    near = np.take_along_axis(weights.toarray() * copies, indices, axis=1)
-    apart = np.diff(distances, axis=1) > 1e-9
+    is_equal = (X[:, None] == X).all(axis=2).astype(int)
+    n_duplicates = is_equal @ np.isin(np.arange(len(X)), weights.indices)
+    near = np.take_along_axis(weights.toarray() * n_duplicates, indices, axis=1)
+    is_farther = np.diff(distances, axis=1) > 1e-9
     if name != "tangent":
-        assert (np.diff(near, axis=1)[apart] <= 1e-12).all()
+        assert (np.diff(near, axis=1)[is_farther] <= 1e-12).all()
 
 
 @pytest.mark.parametrize("name", ["extension", "cosine", "ball", "blend"])
@@ -88,7 +89,7 @@ def test_a_point_on_a_training_point_has_its_weight_there_shared_by_copies():
     ["auto", "correlated", "diffusion", Correlated("gaussian"), lambda r: (r < 1e-3) * 1.0],
 )
 @pytest.mark.filterwarnings("ignore:The kernel falls:UserWarning")
-def test_placers_without_weights_of_their_own_vote_too(weighting):
+def test_models_without_weights_use_distance_weights(weighting):
     model = PCAExtension(weighting=weighting, order=0, loss="squared").fit(X, Y)
     far = np.vstack([Q, 1e6 * Q[:1], np.full((1, 4), 1e200)])
     weights = model.neighbor_weights(far)
@@ -125,13 +126,13 @@ def test_votes_and_means_agree_with_a_loop():
         else:
             assert label[i] == np.argmax(cast)
             assert confidence[i] == pytest.approx(max(cast) / sum(cast))
-        known = ~np.isnan(values)
-        if row[known].sum() == 0:
+        has_value = ~np.isnan(values)
+        if row[has_value].sum() == 0:
             assert np.isnan(mean[i]) and np.isnan(deviation[i])
         else:
-            wanted = np.average(values[known], weights=row[known])
-            assert mean[i] == pytest.approx(wanted)
-            spread = np.average((values[known] - wanted) ** 2, weights=row[known])
+            expected = np.average(values[has_value], weights=row[has_value])
+            assert mean[i] == pytest.approx(expected)
+            spread = np.average((values[has_value] - expected) ** 2, weights=row[has_value])
             assert deviation[i] == pytest.approx(np.sqrt(spread), abs=1e-12)
-    nobody = votes(shares, np.full(6, -1), 0)
-    assert (nobody[0] == -1).all() and (nobody[1] == 0).all()
+    without_labels = votes(shares, np.full(6, -1), 0)
+    assert (without_labels[0] == -1).all() and (without_labels[1] == 0).all()

@@ -1,4 +1,4 @@
-"""Search: every index, any batch, any scale, the same neighbours."""
+"""Search: the same neighbours with every index, batch size and scale."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from outsample.neighbors.growing_index import GrowingBackend
 from outsample.neighbors.index import EXACT_BACKENDS, NeighborIndex
 
 
-def same(one, other):
-    for left, right in zip(one, other, strict=True):
+def assert_equal_neighbors(actual, expected):
+    for left, right in zip(actual, expected, strict=True):
         np.testing.assert_array_equal(left, right)
 
 
@@ -26,8 +26,8 @@ def test_indexes_agree_far_from_the_origin(offset):
     X = rng.normal(size=(500, 4)) + offset
     queries = np.vstack([rng.normal(size=(50, 4)) + offset, X[:20], rng.normal(size=(5, 4)) * 1e12])
     tree, brute = NeighborIndex(X, "kd_tree"), NeighborIndex(X, "brute")
-    same(tree.nearest(queries, 11), brute.nearest(queries, 11))
-    same(tree.ball(queries, 0.8, 2), brute.ball(queries, 0.8, 2))
+    assert_equal_neighbors(tree.nearest(queries, 11), brute.nearest(queries, 11))
+    assert_equal_neighbors(tree.ball(queries, 0.8, 2), brute.ball(queries, 0.8, 2))
 
 
 @pytest.mark.parametrize("kind", EXACT_BACKENDS)
@@ -79,12 +79,13 @@ def test_a_tree_finds_what_a_full_scan_finds(name, monkeypatch):
     queries = np.vstack([X[::17], X[:9] * (1 + 1e-9), away])
     index = NeighborIndex(X, "kd_tree")
     for k in (1, 6, 40, N):
-        found, apart = np.empty((len(queries), k), dtype=np.int64), np.empty((len(queries), k))
-        search.scan_nearest(0, len(queries), X, len(X), queries, found, apart)
+        indices = np.empty((len(queries), k), dtype=np.int64)
+        distances = np.empty((len(queries), k))
+        search.scan_nearest(0, len(queries), X, len(X), queries, indices, distances)
         near = index.nearest(queries, k)
-        np.testing.assert_array_equal(near.indices.reshape(found.shape), found)
-        np.testing.assert_array_equal(near.distances.reshape(apart.shape), apart)
-        for radius in (apart[0, -1], apart[-1, 0], 0.0):
+        np.testing.assert_array_equal(near.indices.reshape(indices.shape), indices)
+        np.testing.assert_array_equal(near.distances.reshape(distances.shape), distances)
+        for radius in (distances[0, -1], distances[-1, 0], 0.0):
             inside = np.empty(len(queries), dtype=np.int64)
             search.scan_ball_counts(0, len(queries), X, len(X), queries, radius, inside)
             np.testing.assert_array_equal(index.ball_sizes(queries, radius), inside)
@@ -97,21 +98,23 @@ def test_balls(kind):
     X, queries = rng.normal(size=(80, 2)), rng.normal(size=(30, 2)) * 2
     balls = NeighborIndex(X, kind).ball(queries, 0.5, at_least=3)
     for i, x in enumerate(queries):
-        apart = np.linalg.norm(X - x, axis=1)
-        inside = int((apart <= 0.5).sum())
+        distances = np.linalg.norm(X - x, axis=1)
+        inside = int((distances <= 0.5).sum())
         row = balls.indices[balls.indptr[i] : balls.indptr[i + 1]]
         assert balls.inside[i] == inside
-        np.testing.assert_array_equal(row, np.argsort(apart)[: max(inside, 3)])
+        np.testing.assert_array_equal(row, np.argsort(distances)[: max(inside, 3)])
 
 
-def test_the_trial_picks_an_index_and_the_answer_is_the_same():
+def test_the_trial_selects_an_index_and_the_result_is_the_same():
     rng = np.random.default_rng(4)
     X, queries = rng.normal(size=(3000, 40)), rng.normal(size=(30, 40))
     auto = NeighborIndex(X)
-    assert auto.kind == "brute"  # nothing is near anything in 40 dimensions
+    assert auto.kind == "brute"  # distances are similar in 40 dimensions
     curve = np.outer(rng.uniform(size=3000), np.arange(40.0))
     assert NeighborIndex(np.sin(curve)).kind == "kd_tree"
-    same(auto.nearest(queries, 8), NeighborIndex(X, "kd_tree").nearest(queries, 8))
+    assert_equal_neighbors(
+        auto.nearest(queries, 8), NeighborIndex(X, "kd_tree").nearest(queries, 8)
+    )
     assert NeighborIndex(X[:, :3]).kind == "kd_tree"
 
 
@@ -120,7 +123,7 @@ def test_large_batches_go_in_chunks(monkeypatch):
     X, queries = rng.normal(size=(400, 3)), rng.normal(size=(700, 3))
     whole = NeighborIndex(X).nearest(queries, 6)
     monkeypatch.setattr("outsample.neighbors.index.CHUNK_NEIGHBORS", 1)
-    same(whole, NeighborIndex(X).nearest(queries, 6))
+    assert_equal_neighbors(whole, NeighborIndex(X).nearest(queries, 6))
 
 
 def test_no_queries():

@@ -23,7 +23,7 @@ every_weighting = pytest.mark.parametrize("name", WEIGHTINGS)
 
 @pytest.fixture(autouse=True, scope="module")
 def quick_fit():
-    """Spend no time on leave-one-out, on which the coordinates do not depend here."""
+    """Reduce leave-one-out samples, which do not affect the coordinates here."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("outsample.placers.selection.FINAL_ROWS", 3)
         yield
@@ -35,8 +35,8 @@ def absolute(weighting, k):
     )
 
 
-def twin(X, Y, x, weighting, k):
-    """Images of the neighbours and the roots of their weights, the largest weight near 1."""
+def reference_problem(X, Y, x, weighting, k):
+    """Return images of the neighbours and roots of their weights, with a largest weight near 1."""
     indices, distances = reference.neighbors(X, x, k)
     R = reference.roots(reference.settings_blocks(X, Y, indices, distances, x, weighting, 1.5))
     return Y[indices], R / np.abs(R).max()
@@ -45,34 +45,34 @@ def twin(X, Y, x, weighting, k):
 @pytest.mark.kernels
 @every_weighting
 @given(seed=st.integers(0, 10**6), d=st.integers(1, 9), k=st.integers(1, 12))
-def test_the_answer_is_the_geometric_median(name, seed, d, k):
-    weighting, twin_weighting = WEIGHTINGS[name]
+def test_the_result_is_the_geometric_median(name, seed, d, k):
+    weighting, reference_weighting = WEIGHTINGS[name]
     X, Y, queries = random_map(seed, 25, 3, d)
     answer = absolute(weighting, k).fit(X, Y).transform(queries)
     for i, x in enumerate(queries):
-        images, R = twin(X, Y, x, twin_weighting, k)
+        images, R = reference_problem(X, Y, x, reference_weighting, k)
         median = reference.geometric_median(images, R)
         np.testing.assert_allclose(answer[i], median, rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.kernels
 @every_weighting
-def test_images_that_coincide(name):
-    weighting, twin_weighting = WEIGHTINGS[name]
+def test_duplicate_images(name):
+    weighting, reference_weighting = WEIGHTINGS[name]
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 3))
-    Y = rng.normal(size=(5, 2))[rng.integers(0, 5, 30)]  # five places, many points each
+    Y = rng.normal(size=(5, 2))[rng.integers(0, 5, 30)]  # five positions with many points each
     queries = rng.normal(size=(20, 3))
     answer = absolute(weighting, 9).fit(X, Y).transform(queries)
     for i, x in enumerate(queries):
-        images, R = twin(X, Y, x, twin_weighting, 9)
+        images, R = reference_problem(X, Y, x, reference_weighting, 9)
         ones = np.ones((9, 1))
-        least = min(
+        lowest = min(
             reference.absolute_objective(images, R, ones[:, 0], ones, m[None])
             for m in [*images, reference.absolute_fit(images, R, ones[:, 0], ones)[0][0]]
         )
-        found = reference.absolute_objective(images, R, ones[:, 0], ones, answer[i][None])
-        assert found <= least * (1 + 1e-9)
+        objective = reference.absolute_objective(images, R, ones[:, 0], ones, answer[i][None])
+        assert objective <= lowest * (1 + 1e-9)
 
 
 @pytest.mark.kernels
@@ -87,7 +87,7 @@ def test_images_on_a_line_and_all_equal():
 
 
 @given(seed=st.integers(0, 10**6))
-def test_on_a_torn_map_a_median_lands_on_a_shred_and_a_mean_between(seed):
+def test_at_a_discontinuity_a_median_is_on_one_side_and_a_mean_between(seed):
     X, Y = torn(seed)
     rng = np.random.default_rng(seed)
     queries = np.column_stack([rng.uniform(0.49, 0.51, 50), rng.random(50)])
@@ -101,29 +101,29 @@ def test_on_a_torn_map_a_median_lands_on_a_shred_and_a_mean_between(seed):
 
 @pytest.mark.parametrize("name", ["distance", "power 4", "power 12"])
 @given(seed=st.integers(0, 10**6))
-def test_one_wild_image_has_bounded_influence(name, seed):
-    """However far one image of nine is moved, the median stays; the mean follows.
+def test_one_outlying_image_has_bounded_influence(name, seed):
+    """Moving one of nine images far away moves the mean but not the median.
 
-    Not so for tangent weights: their covariance is that of the images, the wild one among them.
+    Tangent weights are excluded: their covariance includes the outlying image.
     """
     rng = np.random.default_rng(seed)
     angles = np.linspace(0, 2 * np.pi, 9, endpoint=False)
-    X = np.column_stack([np.cos(angles), np.sin(angles)])  # all about equally far from the query
+    X = np.column_stack([np.cos(angles), np.sin(angles)])  # at about equal distances from the query
     X = X * (1 + 0.01 * rng.random((9, 1)))
     Y = rng.normal(size=(9, 2))
     for far in (1e2, 1e4, 1e8):
-        wild = Y.copy()
-        wild[4] = far
-        median = absolute(WEIGHTINGS[name][0], 9).fit(X, wild)
+        with_outlier = Y.copy()
+        with_outlier[4] = far
+        median = absolute(WEIGHTINGS[name][0], 9).fit(X, with_outlier)
         assert np.linalg.norm(median.transform([[0.0, 0.0]])) < 10 * np.linalg.norm(Y, axis=1).max()
-        mean = median.set_params(loss="squared").fit(X, wild)
+        mean = median.set_params(loss="squared").fit(X, with_outlier)
         assert np.linalg.norm(mean.transform([[0.0, 0.0]])) > 0.05 * far
 
 
 @given(seed=st.integers(0, 10**6), d=st.integers(1, 4))
 def test_the_median_of_one_or_two_neighbors(seed, d):
     X, Y, queries = random_map(seed, 25, 3, d)
-    for k in (1, 2):  # of two, the nearer decides alone
+    for k in (1, 2):  # with two neighbours the nearer one is the median
         answer = absolute("distance", k).fit(X, Y).transform(queries)
         nearest = [reference.neighbors(X, x, 1)[0][0] for x in queries]
         np.testing.assert_array_equal(answer, Y[nearest])

@@ -1,4 +1,4 @@
-"""Blends: shares of least error, taken where they pay, and placed as the parts place."""
+"""Blends: weights that minimise the error, selection, and placement."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def test_a_blend_is_the_mean_of_its_parts(other):
     Q = np.random.default_rng(1).normal(size=(9, 3))
     blend = Blend((WIDE, NEAR, other), (0.5, 0.375, 0.125))
     extension = PCAExtension(weighting=blend).fit(X, Y)
-    alone = [PCAExtension(weighting=Blend((part,), (1.0,))).fit(X, Y) for part in blend.parts]
-    expected = np.tensordot(blend.shares, [one.transform(Q) for one in alone], 1)
+    singles = [PCAExtension(weighting=Blend((part,), (1.0,))).fit(X, Y) for part in blend.parts]
+    expected = np.tensordot(blend.shares, [single.transform(Q) for single in singles], 1)
     np.testing.assert_allclose(extension.transform(Q), expected, atol=1e-13)
     np.testing.assert_array_equal(extension.transform(X), Y)
     np.testing.assert_array_equal(extension.place(Q).coordinates, extension.transform(Q))
-    known = [one.left_out_.coordinates for one in alone]
+    left_out = [single.left_out_.coordinates for single in singles]
     np.testing.assert_allclose(
-        extension.left_out_.coordinates, np.tensordot(blend.shares, known, 1), atol=1e-13
+        extension.left_out_.coordinates, np.tensordot(blend.shares, left_out, 1), atol=1e-13
     )
     names = {"n_neighbors": 12, "order": 1, "loss": "squared", "tangent_dim": 2}
     assert {name: getattr(extension, f"{name}_") for name in names} == names
@@ -47,18 +47,18 @@ def test_a_blend_is_the_mean_of_its_parts(other):
     np.testing.assert_array_equal(extension.model_.fitted.placer.shares, blend.shares)
 
 
-def test_a_part_alone_is_itself():
+def test_a_blend_of_one_part_equals_that_part():
     X, Y = rough(1, 80)
     Q = X + 0.05
-    given = PCAExtension(
+    single = PCAExtension(
         weighting=WIDE.weighting, n_neighbors=12, order=1, loss="squared", tangent_dim=2
     ).fit(X, Y)
     blend = PCAExtension(weighting=Blend((WIDE,), (1.0,))).fit(X, Y)
-    for found, expected in zip(blend.place(Q), given.place(Q), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for actual, expected in zip(blend.place(Q), single.place(Q), strict=True):
+        np.testing.assert_array_equal(actual, expected)
 
 
-def test_the_search_is_made_once():
+def test_all_parts_share_one_search():
     X, Y = rough(2)
     extension = PCAExtension(weighting=Blend((NEAR, WIDE, MEDIAN), (0.5, 0.25, 0.25))).fit(X, Y)
     for place in (extension.transform, extension.place):
@@ -67,7 +67,7 @@ def test_the_search_is_made_once():
         assert extension.index_.rows_searched == before + 7
 
 
-def test_auto_blends_where_it_pays():
+def test_auto_blends_where_the_error_is_lower():
     X, Y = rough(3)
     extension = PCAExtension().fit(X, Y)
     blend, first = extension.weighting_, extension.selection_[0]
@@ -78,8 +78,8 @@ def test_auto_blends_where_it_pays():
     assert tried.issuperset(blend.parts) and 2 <= len(blend.parts) <= 3
     again = PCAExtension(weighting=blend).fit(X, Y)
     Q = X[:20] + 0.1
-    for found, expected in zip(again.place(Q), extension.place(Q), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for actual, expected in zip(again.place(Q), extension.place(Q), strict=True):
+        np.testing.assert_array_equal(actual, expected)
     copy = pickle.loads(pickle.dumps(extension))
     np.testing.assert_array_equal(copy.transform(Q), extension.transform(Q))
 
@@ -97,7 +97,7 @@ def test_a_blend_is_better_than_its_heaviest_part_on_new_points():
     assert len(gains) >= 4 and np.mean(gains) > 1.01 and min(gains) > 0.99
 
 
-def test_a_weighting_that_is_given_is_not_blended():
+def test_a_fixed_weighting_is_not_blended():
     X, Y = rough(3)
     for weighting in ("distance", "correlated", InverseDistance(4.0)):
         assert not isinstance(PCAExtension(weighting=weighting).fit(X, Y).weighting_, Blend)
@@ -113,7 +113,7 @@ def test_few_points_are_not_blended():
     assert not isinstance(PCAExtension().fit(X, Y).weighting_, Blend)
 
 
-def test_a_blend_reads_well():
+def test_the_text_of_a_blend():
     words = str(Blend((WIDE, Diffusion(2.0)), (0.75, 0.25)))
     assert words == (
         "0.75 x (Correlated(covariance='linear', length=1.0, nugget=0.0), 12 neighbours, order 1, "
@@ -121,7 +121,7 @@ def test_a_blend_reads_well():
     )
 
 
-def test_a_detector_takes_a_blend():
+def test_a_detector_accepts_a_blend():
     X, Y = rough(5)
     detector = NoveltyDetector(PCAExtension(weighting=Blend((NEAR, WIDE), (0.5, 0.5)))).fit(X, Y)
     far, usual = detector.abnormality(np.r_[X[:1] + 40, X[:1] + 0.01])
@@ -140,7 +140,7 @@ def test_a_detector_takes_a_blend():
         (Blend((WIDE,), (1.0,)), {"metric": "cosine"}, "order 1 or 2"),
     ],
 )
-def test_what_a_blend_cannot_do_is_refused(blend, settings, words):
+def test_invalid_blends_are_rejected(blend, settings, words):
     X, Y = rough(6, 40)
     with pytest.raises(ValueError, match=words):
         PCAExtension(weighting=blend, **settings).fit(X, Y)
@@ -148,10 +148,10 @@ def test_what_a_blend_cannot_do_is_refused(blend, settings, words):
 
 def test_sparse_points_need_local_constants():
     X, Y = rough(7, 60)
-    few = sparse.csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0))
-    dense = PCAExtension(weighting=Blend((NEAR, MEDIAN), (0.5, 0.5))).fit(few.toarray(), Y)
-    same = PCAExtension(weighting=Blend((NEAR, MEDIAN), (0.5, 0.5))).fit(few, Y)
-    np.testing.assert_allclose(same.transform(few[:9]), dense.transform(few[:9].toarray()))
+    points = sparse.csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0))
+    dense = PCAExtension(weighting=Blend((NEAR, MEDIAN), (0.5, 0.5))).fit(points.toarray(), Y)
+    thin = PCAExtension(weighting=Blend((NEAR, MEDIAN), (0.5, 0.5))).fit(points, Y)
+    np.testing.assert_allclose(thin.transform(points[:9]), dense.transform(points[:9].toarray()))
     for part, words in ((WIDE, "order 1 or 2"), (Diffusion(1.0), "over all points")):
         with sparse_stays(), pytest.raises(ValueError, match=words):
-            PCAExtension(weighting=Blend((part,), (1.0,))).fit(few, Y)
+            PCAExtension(weighting=Blend((part,), (1.0,))).fit(points, Y)

@@ -34,7 +34,7 @@ every_global = pytest.mark.parametrize("covariance", GLOBAL, ids=lambda c: c.cov
 
 @pytest.fixture(autouse=True, scope="module")
 def quick_fit():
-    """Spend no time on leave-one-out, on which the coordinates do not depend here."""
+    """Reduce leave-one-out samples, which do not affect the coordinates here."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("outsample.placers.selection.FINAL_ROWS", 3)
         yield
@@ -49,7 +49,7 @@ def fitted(X, Y, covariance, k, order=0, t=1, loss="squared"):
 @every_covariance
 @pytest.mark.parametrize(("D", "t", "order"), [(3, 1, 0), (3, 3, 1), (4, 2, 1), (25, 2, 1)])
 @given(seed=st.integers(0, 10**6), k=st.integers(1, 20), d=st.integers(1, 3))
-def test_the_answer_is_the_literal_gls(covariance, D, t, order, seed, k, d):
+def test_the_result_is_the_literal_gls(covariance, D, t, order, seed, k, d):
     X, Y, queries = random_map(seed, 25, D, d)
     answer = fitted(X, Y, covariance, k, order, t).transform(queries)
     for i, x in enumerate(queries):
@@ -75,7 +75,7 @@ def test_neighbors_that_disagree_are_dropped(covariance, seed, k):
 
 @given(seed=st.integers(0, 10**6), k=st.integers(2, 14))
 def test_affine_weights_are_those_of_locally_linear_embedding(seed, k):
-    """Roweis and Saul: the least |x - sum w_j x_j|^2 + ridge |w|^2 with sum w = 1."""
+    """Roweis and Saul: minimise |x - sum w_j x_j|^2 + ridge |w|^2 subject to sum w = 1."""
     X, Y, queries = random_map(seed, 25, 3, 2)
     answer = fitted(X, Y, Correlated("affine", 1.0, 0.02), k).transform(queries)
     for i, x in enumerate(queries):
@@ -89,24 +89,24 @@ def test_affine_weights_are_those_of_locally_linear_embedding(seed, k):
     np.testing.assert_allclose(sharp, queries @ np.arange(6.0).reshape(3, 2), atol=1e-6)
 
 
-def test_affine_errors_have_no_process():
+def test_affine_covariance_is_never_an_all_points_model():
     X, Y, queries = random_map(0, 25, 3, 2)
     extension = fitted(X, Y, Correlated("affine", 1.0, 1e-2), 25)
     assert extension.model_.fitted.placer.n_neighbors == 25
     assert np.isfinite(extension.transform(1e200 * queries)).all()
 
 
-def test_consensus_lands_on_a_shred():
+def test_consensus_avoids_positions_between_clusters():
     X, Y = torn(0, 300)
     queries = np.column_stack([np.linspace(0.48, 0.52, 60), np.linspace(0.1, 0.9, 60)])
     linear = Correlated("linear", 1.0, 0.0)
     consensus = between(fitted(X, Y, linear, 15, loss="absolute").transform(queries))
-    everybody = between(fitted(X, Y, linear, 15).transform(queries))
-    assert consensus.mean() < 0.35 < 0.7 < everybody.mean()
+    without_consensus = between(fitted(X, Y, linear, 15).transform(queries))
+    assert consensus.mean() < 0.35 < 0.7 < without_consensus.mean()
 
 
 @pytest.mark.parametrize("k", [2, 3, 4, 5, 8])
-def test_few_neighbors_lower_the_drift(k):
+def test_few_neighbors_lower_the_order_of_the_drift(k):
     X, Y, queries = random_map(5, 25, 3, 2)
     answer = fitted(X, Y, COVARIANCES[0], k, 2, 1).transform(queries)
     for i, x in enumerate(queries):
@@ -127,21 +127,21 @@ def test_points_on_a_line(order):
 
 @every_covariance
 def test_duplicates_count_once(covariance):
-    """Two neighbours side by side tell no more than one; the paper's weights count both."""
+    """Two adjacent neighbours count as one; the paper's weights count both."""
     X, Y, queries = random_map(3, 12, 3, 2)
     covariance = replace(covariance, nugget=0.0)
     once = fitted(X, Y, covariance, 11).transform(queries)
     doubled = fitted(np.vstack([X, X]), np.vstack([Y, Y]), covariance, 11).transform(queries)
     np.testing.assert_allclose(doubled, once, rtol=1e-12)
-    # A hair apart they are two points, and still count once.
-    beside = np.vstack([X, X + 1e-9])
+    # Nearly equal points are two points and still count once.
+    near_duplicates = np.vstack([X, X + 1e-9])
     for x in queries:
         distances = reference.neighbors(X, x, 12)[1]
-        # The same length scale, though the 15th neighbour is another one.
+        # The same length scale, although the 15th neighbour differs.
         length = covariance.length * distances[10] / distances.repeat(2)[14]
-        twice = fitted(beside, np.vstack([Y, Y]), replace(covariance, length=length), 22)
-        alone = fitted(X, Y, covariance, 11).transform([x])
-        np.testing.assert_allclose(twice.transform([x]), alone, atol=1e-5)
+        twice = fitted(near_duplicates, np.vstack([Y, Y]), replace(covariance, length=length), 22)
+        single = fitted(X, Y, covariance, 11).transform([x])
+        np.testing.assert_allclose(twice.transform([x]), single, atol=1e-5)
 
 
 @every_global
@@ -162,7 +162,7 @@ def test_a_process_is_the_local_solve_with_all_points(covariance, seed):
     extension = fitted(X, Y, covariance, 30)
     answer, unit = extension.transform(queries), extension.model_.fitted.unit
     for i in range(len(queries)):
-        # The local length scale is that of the query, the global one that of the set.
+        # The local length scale depends on the query, the global one on the training set.
         length = unit / reference.neighbors(X, queries[i], 30)[1][14]
         local = LocalPlacer(replace(covariance, length=length), 30, 0, "squared", 1)
         search = extension.model_.search
@@ -176,13 +176,13 @@ def test_a_process_is_the_local_solve_with_all_points(covariance, seed):
 def test_leave_one_out_of_a_process_is_brute_force(covariance, seed):
     X, Y, _ = random_map(seed, 25, 3, 2)
     unit = reference.typical_unit(X)
-    everyone = np.arange(25)
-    process = GaussianProcess(covariance).fit(Part(X, Y, unit, None), everyone)
-    residuals = Y - process.leave_out(everyone, None)
+    all_rows = np.arange(25)
+    process = GaussianProcess(covariance).fit(Part(X, Y, unit, None), all_rows)
+    residuals = Y - process.leave_out(all_rows, None)
 
-    def fit(others, images):
+    def fit(points, images):
         return lambda x: reference.kriging(
-            others, images, x, covariance.covariance, unit * covariance.length, covariance.nugget
+            points, images, x, covariance.covariance, unit * covariance.length, covariance.nugget
         )
 
     expected = Y - reference.leave_one_out(X, Y, fit)

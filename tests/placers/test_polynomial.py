@@ -26,7 +26,7 @@ CASES = [(order, shape) for order, shapes in SHAPES.items() for shape in shapes]
 
 @pytest.fixture(autouse=True, scope="module")
 def quick_fit():
-    """Spend no time on leave-one-out, on which the coordinates do not depend here."""
+    """Reduce leave-one-out samples, which do not affect the coordinates here."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("outsample.placers.selection.FINAL_ROWS", 3)
         yield
@@ -39,7 +39,7 @@ def fitted(X, Y, weighting, k, order, t, loss="squared"):
 
 
 def expected(problem):
-    """The twin's answer, and how far from it the kernel may be: relative 0, and absolute.
+    """Return the reference solution and the relative and absolute tolerance of the kernel.
 
     The kernel adds a ridge of 1e-11 to normal equations; its effect grows with the square of the
     condition number of the design, and is below 1e-8 of the images up to a condition of 10.
@@ -53,14 +53,14 @@ def expected(problem):
 @every_weighting
 @pytest.mark.parametrize(("order", "shape"), CASES)
 @given(seed=st.integers(0, 10**6), d=st.integers(1, 3))
-def test_the_answer_is_the_weighted_fit(name, order, shape, seed, d):
-    weighting, twin_weighting = WEIGHTINGS[name]
+def test_the_result_is_the_weighted_fit(name, order, shape, seed, d):
+    weighting, reference_weighting = WEIGHTINGS[name]
     D, t, k = shape
     X, Y, queries = random_map(seed, 25, D, d)
     answer = fitted(X, Y, weighting, k, order, t).transform(queries)
     for i, x in enumerate(queries):
         problem = reference.polynomial_problem(
-            X, Y, x, twin_weighting, k=k, order=order, t=t, c=1.5
+            X, Y, x, reference_weighting, k=k, order=order, t=t, c=1.5
         )
         np.testing.assert_allclose(answer[i], *expected(problem))
 
@@ -73,22 +73,22 @@ def test_absolute_loss_is_minimal(name, order, seed):
 
     Reweighting is slow in flat valleys, and stops after 200 steps; measured: at most 2.5e-4.
     """
-    weighting, twin_weighting = WEIGHTINGS[name]
+    weighting, reference_weighting = WEIGHTINGS[name]
     k = 9 if order == 1 else 14
     X, Y, queries = random_map(seed, 25, 4, 2)
     answer = fitted(X, Y, weighting, k, order, 2, "absolute").transform(queries[:2])
     for i, x in enumerate(queries[:2]):
         images, R, taper, design = reference.polynomial_problem(
-            X, Y, x, twin_weighting, k=k, order=order, t=2, c=1.5
+            X, Y, x, reference_weighting, k=k, order=order, t=2, c=1.5
         )
-        least = reference.absolute_fit(images, R, taper, design)[1]
+        lowest = reference.absolute_fit(images, R, taper, design)[1]
         with_value = reference.absolute_fit(images - answer[i], R, taper, design[:, 1:])[1]
-        assert with_value <= least * (1 + 1e-3)
+        assert with_value <= lowest * (1 + 1e-3)
 
 
 @pytest.mark.kernels
 @every_weighting
-def test_an_absolute_plane_passes_a_wild_image_by(name):
+def test_an_absolute_plane_ignores_an_outlying_image(name):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (12, 2))
     Y = X @ [[1.0, 2.0], [3.0, 4.0]]
@@ -104,19 +104,19 @@ def test_an_absolute_plane_passes_a_wild_image_by(name):
 def test_tangent_coordinates(D, t, k):
     rng = np.random.default_rng(D)
     X, x = rng.normal(size=(30, D)), rng.normal(size=D)
-    rows, apart = reference.neighbors(X, x, k)
-    reach = 1.1 * apart[-1]
+    rows, distances = reference.neighbors(X, x, k)
+    reach = 1.1 * distances[-1]
     T = np.empty((k, min(t, D)))
-    tangent.tangent_coordinates(X, x, rows, apart, reach, T)
-    truth = reference.tangent_plane(X, rows, apart, x, t, reach) / apart[-1]
-    if t < D:  # axes are known up to their sign
+    tangent.tangent_coordinates(X, x, rows, distances, reach, T)
+    truth = reference.tangent_plane(X, rows, distances, x, t, reach) / distances[-1]
+    if t < D:  # axes are determined up to their sign
         T, truth = T * np.sign(T[0]), truth * np.sign(truth[0])
     np.testing.assert_allclose(T, truth, atol=1e-12)
 
 
 @pytest.mark.kernels
 @pytest.mark.parametrize("order", [0, 1, 2])
-def test_the_terms(order):
+def test_the_terms_of_a_polynomial(order):
     T = np.random.default_rng(0).normal(size=(5, 3))
     design = np.empty((5, tangent.polynomial_terms(order, 3)))
     tangent.fill_design(T, order, design)
@@ -140,7 +140,7 @@ def test_few_neighbors_lower_the_order(k, order):
 @pytest.mark.parametrize("weighting", ["distance", "tangent"])
 @pytest.mark.parametrize("t", [1, 2, 3])
 def test_points_on_a_line(order, weighting, t):
-    """Directions without spread are left out; along the line the fit is exact."""
+    """Directions without variance are excluded; along the line the fit is exact."""
     at = np.random.default_rng(1).uniform(-1, 1, 40)
     X = np.outer(at, [1.0, 2.0, 3.0])
     Y = np.column_stack([2 * at + 1, at**order])
@@ -153,7 +153,7 @@ def test_points_on_a_line(order, weighting, t):
 @pytest.mark.kernels
 @pytest.mark.parametrize("order", [1, 2])
 def test_duplicates_among_the_neighbors(order):
-    """A point given twice counts once, with the mean of its images."""
+    """A duplicate point counts once, with the mean of its images."""
     X, Y, queries = random_map(2, 25, 2, 2)
     doubled, images = np.vstack([X, X]), np.vstack([Y, Y[::-1]])
     answer = fitted(doubled, images, "distance", 21, order, 2).transform(queries)
@@ -208,12 +208,12 @@ def test_the_error_falls_with_the_power_order_plus_one(order, k):
 
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("D", [2, 5])
-def test_the_answer_is_continuous_as_neighbors_come_and_go(order, D):
-    """A walk in tiny steps: halving the step halves the largest jump."""
+def test_the_result_is_continuous_when_neighbors_change(order, D):
+    """Along a line with small steps, a quarter of the step gives less than 0.3 of the jumps."""
     rng = np.random.default_rng(3)
     flat = rng.uniform(-1, 1, (150, 2))
     frame = np.linalg.qr(rng.normal(size=(D, 2)))[0].T
-    Y = np.sin(3 * flat) + rng.normal(size=(150, 2))  # rough, so that every neighbour tells
+    Y = np.sin(3 * flat) + rng.normal(size=(150, 2))  # rough, so that every neighbour matters
     extension = fitted(flat @ frame, Y, "distance", 16, order, 2)
     jumps = []
     for steps in (4000, 16000):
@@ -225,7 +225,7 @@ def test_the_answer_is_continuous_as_neighbors_come_and_go(order, D):
 
 
 @pytest.mark.parametrize("order", [1, 2])
-def test_the_answer_is_continuous_on_a_curved_surface(order):
+def test_the_result_is_continuous_on_a_curved_surface(order):
     """The frame of the tangent plane is tapered as well."""
     rng = np.random.default_rng(4)
 
@@ -241,7 +241,7 @@ def test_the_answer_is_continuous_on_a_curved_surface(order):
     assert jumps[1] < 0.3 * jumps[0]
 
 
-def test_one_wild_image_has_bounded_influence_on_an_absolute_plane():
+def test_one_outlying_image_has_bounded_influence_on_an_absolute_plane():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (15, 2))
     Y = X @ [[1.0, 2.0], [3.0, 4.0]]

@@ -1,4 +1,4 @@
-"""How close all images are to a place, from a grid."""
+"""The repulsion of all images at a position, interpolated on a grid."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OPEN = Constraints(None, None, None, None, None)
 
 
 def sheet(n, seed=0):
-    """Points of a bent sheet, and the sheet in pieces."""
+    """Return points of a curved surface and a map of it with discontinuities."""
     rng = np.random.default_rng(seed)
     u = rng.random((n, 2))
     X = np.column_stack([u, np.sin(3 * u), u.prod(axis=1)])
@@ -60,7 +60,7 @@ def test_the_mass_of_images(seed, step):
 @pytest.mark.kernels
 @given(seed=st.integers(0, 10**6), width=st.floats(0.1, 8.0))
 def test_the_field_is_the_sum_over_all_images(seed, width):
-    """To 2e-4 of the sum, and 2e-3 of it for the slope: an image at the place itself gives 1."""
+    """The value is accurate to 2e-4 of the sum, the slope to 2e-3."""
     rng = np.random.default_rng(seed)
     Z = rng.normal(size=(60, 2)) * width + rng.choice([-15.0, 0.0, 11.0], (60, 1))
     with pytest.MonkeyPatch.context() as patch:
@@ -105,38 +105,42 @@ def test_the_grid_of_any_map_is_bounded(shape):
     assert all(kernels.is_on_grid(*grid, z) for z in Z)
 
 
-def test_places_are_those_of_exact_sums(monkeypatch):
+def test_positions_equal_those_of_exact_sums(monkeypatch):
     X, Y = sheet(1100)
     exact = PCAExtension(weighting=NeighborLoss()).fit(X[:900], Y[:900])
     monkeypatch.setattr(PATCHED, 899)
     ours = PCAExtension(weighting=NeighborLoss()).fit(X[:900], Y[:900])
     assert exact.model_.fitted.field is None and ours.model_.fitted.field.step == fields.MIN_STEP
     np.testing.assert_allclose(ours.model_.fitted.crowd, exact.model_.fitted.crowd, rtol=1e-4)
-    found, c = ours.transform(X[900:]), exact.model_.fitted.unit
-    away = np.linalg.norm(found - exact.transform(X[900:]), axis=1) / c
-    assert np.median(away) < 3e-4 and (away < 0.01).mean() > 0.98  # some end in another valley
+    positions, c = ours.transform(X[900:]), exact.model_.fitted.unit
+    differences = np.linalg.norm(positions - exact.transform(X[900:]), axis=1) / c
+    assert (
+        np.median(differences) < 3e-4 and (differences < 0.01).mean() > 0.98
+    )  # others converge to another minimum
     rows = ours.left_out_.rows
-    apart = np.linalg.norm(ours.left_out_.coordinates - exact.left_out_.coordinates, axis=1) / c
-    assert len(rows) > 100 and np.median(apart) < 3e-4
-    # Laws: a training point keeps its image, a row alone is placed as in a batch.
+    left_out_differences = (
+        np.linalg.norm(ours.left_out_.coordinates - exact.left_out_.coordinates, axis=1) / c
+    )
+    assert len(rows) > 100 and np.median(left_out_differences) < 3e-4
+    # A training point keeps its image, and a row alone is placed as in a batch.
     np.testing.assert_array_equal(ours.transform(X[:900]), Y[:900])
     alone = np.vstack([ours.transform(x[None]) for x in X[900:930]])
-    np.testing.assert_array_equal(alone, found[:30])
+    np.testing.assert_array_equal(alone, positions[:30])
 
 
-def test_turned_and_moved_maps_have_turned_and_moved_places(monkeypatch):
-    """Not exactly, as the grid keeps to the axes: to the tolerance of interpolation."""
+def test_rotating_the_map_rotates_the_positions(monkeypatch):
+    """Equivariance holds to the accuracy of interpolation, because the grid is axis-aligned."""
     monkeypatch.setattr(PATCHED, 899)
     X, Y = sheet(1000)
-    turn = np.array([[0.6, 0.8], [-0.8, 0.6]])
+    rotation = np.array([[0.6, 0.8], [-0.8, 0.6]])
     ours = PCAExtension(weighting=NeighborLoss()).fit(X[:900], Y[:900])
-    turned = PCAExtension(weighting=NeighborLoss()).fit(X[:900], 3 * Y[:900] @ turn + 5)
-    away = turned.transform(X[900:]) - (3 * ours.transform(X[900:]) @ turn + 5)
-    lengths = np.linalg.norm(away, axis=1) / turned.model_.fitted.unit
+    rotated = PCAExtension(weighting=NeighborLoss()).fit(X[:900], 3 * Y[:900] @ rotation + 5)
+    differences = rotated.transform(X[900:]) - (3 * ours.transform(X[900:]) @ rotation + 5)
+    lengths = np.linalg.norm(differences, axis=1) / rotated.model_.fitted.unit
     assert np.median(lengths) < 3e-4 and (lengths < 0.01).mean() > 0.95
 
 
-def test_a_saved_field_answers_alike(monkeypatch, tmp_path):
+def test_a_saved_field_gives_equal_results(monkeypatch, tmp_path):
     X, Y = sheet(300)
     monkeypatch.setattr(PATCHED, 99)
     ours = PCAExtension(weighting=NeighborLoss(5.0)).fit(X[:250], Y[:250])
@@ -146,7 +150,7 @@ def test_a_saved_field_answers_alike(monkeypatch, tmp_path):
     assert ours.model_.fitted.field is not None
 
 
-def test_a_field_beside_a_map_that_is_not_plane_is_refused(monkeypatch, tmp_path):
+def test_a_field_for_a_map_of_three_dimensions_is_rejected(monkeypatch, tmp_path):
     X, Y = sheet(200)
     monkeypatch.setattr(PATCHED, 99)
     plane = PCAExtension(weighting=NeighborLoss(5.0)).fit(X, Y)
@@ -158,6 +162,6 @@ def test_a_field_beside_a_map_that_is_not_plane_is_refused(monkeypatch, tmp_path
         outsample.save(solid, tmp_path / "model.outsample")
 
 
-def test_auto_tries_it_on_plane_maps_of_any_size():
+def test_auto_considers_it_on_plane_maps_of_any_size():
     for n, d, is_tried in [(180, 2, 0), (8192, 3, 1), (8193, 3, 0), (8193, 2, 1), (10**6, 2, 1)]:
         assert allows_neighbor_loss(OPEN, n, d) == is_tried

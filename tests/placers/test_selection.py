@@ -1,4 +1,4 @@
-"""The choice by leave-one-out: exact, repeatable, and within what is given."""
+"""Model selection by leave-one-out error: exact, deterministic, with fixed parameters kept."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def data(seed, n=40, d=2):
 
 
 def left_out_of(extension):
-    """Every training point of a fitted extension, in its own order, placed by the others."""
+    """Return the leave-one-out placement of all training points, in the order of the index."""
     curvature = None if extension.curvature == "auto" else extension.curvature
     problem = Problem(extension.model_.search, extension.model_.quality.Y, curvature, None)
     placer = extension.model_.fitted.placer
@@ -72,16 +72,16 @@ def test_leave_one_out_is_refitting_without_the_row(name, seed):
 def test_the_error_is_the_mean_over_the_rows(name):
     X, Y = data(0)
     extension = MODELS[name].fit(X, Y)
-    places = reference.leave_one_out(X, Y, lambda a, b: MODELS[name].fit(a, b).transform)
+    positions = reference.leave_one_out(X, Y, lambda a, b: MODELS[name].fit(a, b).transform)
     size = np.sqrt(((Y - Y.mean(axis=0)) ** 2).sum(axis=1).mean())
     assert map_size(Y) == pytest.approx(size)
     assert MODELS[name].fit(X, Y).loo_error_ == pytest.approx(
-        np.linalg.norm(places - Y, axis=1).mean() / size, rel=1e-8
+        np.linalg.norm(positions - Y, axis=1).mean() / size, rel=1e-8
     )
-    assert len(extension.selection_) <= 1  # nothing was left to choose
+    assert len(extension.selection_) <= 1  # nothing was selected
 
 
-def test_a_point_with_twins_does_not_see_itself():
+def test_a_point_with_duplicates_is_left_out_of_its_neighbors():
     X, Y = data(1)
     X[:8] = X[0]
     extension = MODELS["distance"].fit(X, Y)
@@ -91,7 +91,7 @@ def test_a_point_with_twins_does_not_see_itself():
         assert i not in near.indices[6 * i : 6 * i + 6]
 
 
-GIVEN = [
+SETTINGS = [
     {},
     {"order": 1},
     {"order": 2},
@@ -113,23 +113,23 @@ GIVEN = [
 
 
 def score(extension, trial):
-    """The error of a trial times the price of its model; errors of rounding are equal."""
+    """Return the error of a trial times the price of its model; rounding errors count as equal."""
     n, D = extension.index_.X.shape
     search = 0.0 if trial.placer.n_neighbors is None else 5.0 + 1e-4 * n * D
     microseconds = search + trial.placer.cost_microseconds(n, D)
     return max(trial.error, 1e-13) * microseconds**0.02 * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("settings", GIVEN, ids=str)
-def test_what_is_given_is_respected_and_the_table_is_in_order(settings):
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_fixed_parameters_are_kept_and_the_table_is_sorted(settings):
     X, Y = data(2, 100)
     extension = PCAExtension(**settings).fit(X, Y)
     trials = extension.selection_
     assert len(trials) > 1 and trials[0].placer == extension.model_.fitted.placer
-    if "tangent_dim" in settings and settings.get("weighting") != "diffusion":  # which has none
+    if "tangent_dim" in settings and settings.get("weighting") != "diffusion":
         assert extension.tangent_dim_ == settings["tangent_dim"]
     for trial in trials:
-        over_all = trial.placer.n_neighbors is None
+        uses_all_points = trial.placer.n_neighbors is None
         for name, value in settings.items():
             if name == "radius":
                 assert not isinstance(trial.placer.weighting, Correlated)
@@ -138,13 +138,13 @@ def test_what_is_given_is_respected_and_the_table_is_in_order(settings):
                 assert isinstance(trial.placer.weighting, kind)
             elif name == "weighting":
                 assert trial.placer.weighting == NAMED.get(value, value)
-            elif name != "tangent_dim" or not over_all:
+            elif name != "tangent_dim" or not uses_all_points:
                 assert getattr(trial.placer, name) == value
-        assert over_all or 1 <= trial.placer.n_neighbors <= len(X)
+        assert uses_all_points or 1 <= trial.placer.n_neighbors <= len(X)
         assert trial.error >= 0 and trial.seconds >= 0
-    rest = [(-trial.n_rows, trial.error) for trial in trials[1:]]
+    ranking = [(-trial.n_rows, trial.error) for trial in trials[1:]]
     if not any(trial.placer.n_neighbors is None for trial in trials):
-        assert rest == sorted(rest)
+        assert ranking == sorted(ranking)
         assert trials[0].n_rows == max(trial.n_rows for trial in trials)
         final = [trial for trial in trials if trial.n_rows == trials[0].n_rows]
         assert score(extension, trials[0]) <= min(score(extension, trial) for trial in final)
@@ -152,38 +152,38 @@ def test_what_is_given_is_respected_and_the_table_is_in_order(settings):
         assert extension.loo_error_ == pytest.approx(trials[0].error, rel=1e-9)
 
 
-def test_the_same_data_gives_the_same_choice():
+def test_the_same_data_gives_the_same_selection():
     X, Y = data(3, 120)
-    one, other = PCAExtension().fit(X, Y), PCAExtension(n_jobs=2).fit(X, Y)
-    assert one.model_.fitted.placer == other.model_.fitted.placer
-    assert [t[:2] for t in one.selection_] == [t[:2] for t in other.selection_]
+    first, second = PCAExtension().fit(X, Y), PCAExtension(n_jobs=2).fit(X, Y)
+    assert first.model_.fitted.placer == second.model_.fitted.placer
+    assert [t[:2] for t in first.selection_] == [t[:2] for t in second.selection_]
     queries = np.random.default_rng(0).normal(size=(9, 3))
-    np.testing.assert_array_equal(one.transform(queries), other.transform(queries))
+    np.testing.assert_array_equal(first.transform(queries), second.transform(queries))
 
 
 def test_ties_go_to_the_cheapest():
-    """On a constant map every candidate is perfect."""
+    """On a constant map every candidate has no error."""
     X, _ = data(4, 100)
-    chosen = PCAExtension().fit(X, np.ones((100, 2)))
-    assert (chosen.weighting_, chosen.n_neighbors_, chosen.order_, chosen.loss_) == (
+    extension = PCAExtension().fit(X, np.ones((100, 2)))
+    assert (extension.weighting_, extension.n_neighbors_, extension.order_, extension.loss_) == (
         "distance", 3, 0, "squared"
     )  # fmt: skip
 
 
-def test_the_choice_follows_the_map():
+def test_the_selection_depends_on_the_map():
     rng = np.random.default_rng(5)
     X = rng.random((200, 2))
     smooth = PCAExtension().fit(X, np.column_stack([np.sin(3 * X[:, 0]), X.prod(axis=1)]))
     assert isinstance(smooth.weighting_, Diffusion) and smooth.loo_error_ < 1e-6
     affine = PCAExtension(weighting="distance").fit(X, X @ [[1.0, 2.0], [0.5, 3.0]])
     assert affine.order_ >= 1 and affine.loo_error_ < 1e-8
-    torn = X + 10 * rng.integers(0, 2, (200, 1))  # two sheets, at random
+    torn = X + 10 * rng.integers(0, 2, (200, 1))  # random clusters
     models = [PCAExtension(n_neighbors=k, **PAPER) for k in ("auto", 5, 15)]
     scores = [score(model.fit(X, torn), model.selection_[0]) for model in models]
     assert scores[0] <= min(scores[1:])
 
 
-def test_a_chosen_process():
+def test_a_selected_process():
     X, Y = data(6, 60)
     Y = np.sin(X[:, :2])
     extension = PCAExtension(weighting="correlated", n_neighbors=60).fit(X, Y)
@@ -206,6 +206,6 @@ def test_samples_are_nested():
         X = np.arange(float(n))[:, None]
         return Problem(Search(NeighborIndex(X), None, None, 1), X, None, None).sample(count)
 
-    few, many = sample(1000, 50), sample(1000, 400)
-    np.testing.assert_array_equal(few, many[:50])
-    assert len(set(many)) == 400 and len(sample(30, 50)) == 30
+    small, large = sample(1000, 50), sample(1000, 400)
+    np.testing.assert_array_equal(small, large[:50])
+    assert len(set(large)) == 400 and len(sample(30, 50)) == 30

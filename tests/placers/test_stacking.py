@@ -1,4 +1,4 @@
-"""Blends of least priced error: their weights, their parts, and what they cost."""
+"""Blends with the lowest priced error: weights, parts and costs."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def total(errors, weights):
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 @pytest.mark.parametrize("seed", range(4))
-def test_weights_have_the_least_error(count, seed):
+def test_weights_minimise_the_error(count, seed):
     rng = np.random.default_rng(seed)
     errors = rng.standard_t(2, size=(count, 80, 2)) * rng.uniform(0.5, 2, (count, 1, 1))
     weights = convex_weights(errors)
     assert (weights >= 0).all() and weights.sum() == pytest.approx(1)
     assert total(errors, weights) <= total(errors, reference.convex_weights(errors)) * (1 + 1e-4)
-    for _ in range(50):  # convex: no step towards another mixture gains
+    for _ in range(50):  # convex: no step towards another mixture lowers the error
         other = 0.98 * weights + 0.02 * rng.dirichlet(np.ones(count))
         assert total(errors, weights) <= total(errors, other) * (1 + 1e-6)
 
@@ -46,7 +46,7 @@ def test_weights_have_the_least_error(count, seed):
 def test_weights_in_closed_form():
     errors = np.random.default_rng(0).normal(size=(1, 50, 2))
     np.testing.assert_allclose(convex_weights(np.concatenate([errors, -errors])), 0.5)
-    # An error of three times the size and the other sign is cancelled by a quarter of it.
+    # An error of three times the size and opposite sign is cancelled by a weight of 1/4.
     np.testing.assert_allclose(convex_weights(np.concatenate([errors, -3 * errors])), [0.75, 0.25])
     np.testing.assert_allclose(convex_weights(np.concatenate([errors, 2 * errors])), [1, 0])
     np.testing.assert_allclose(convex_weights(np.concatenate([errors, 0 * errors])), [0, 1],
@@ -84,10 +84,10 @@ def test_a_blend_has_the_lowest_score_of_all_pairs():
 def test_errors_that_do_not_cancel_are_not_blended(seed):
     rng = np.random.default_rng(seed)
     errors = rng.normal(size=(1, 400, 2))
-    worse = errors * rng.uniform(1.0, 3.0, (5, 400, 1))  # along the same error: nothing cancels
+    worse = errors * rng.uniform(1.0, 3.0, (5, 400, 1))  # parallel errors do not cancel
     assert grow_blend(np.concatenate([errors, worse]), equal_costs(6)) == ([0], [1.0])
-    few = rng.normal(size=(3, MIN_BLEND_ROWS - 1, 2))
-    assert len(grow_blend(few, equal_costs(3)).parts) == 1
+    few_rows = rng.normal(size=(3, MIN_BLEND_ROWS - 1, 2))
+    assert len(grow_blend(few_rows, equal_costs(3)).parts) == 1
 
 
 def test_errors_of_rounding_are_equal_and_the_cheapest_is_taken():
@@ -100,14 +100,14 @@ def test_errors_of_rounding_are_equal_and_the_cheapest_is_taken():
 
 def test_scores_that_differ_by_rounding_take_the_first():
     errors = np.random.default_rng(0).normal(size=(1, 40, 2))
-    both = np.concatenate([errors * (1 + 1e-12), errors])
-    assert grow_blend(both, equal_costs(2)).parts == [0]
+    candidates = np.concatenate([errors * (1 + 1e-12), errors])
+    assert grow_blend(candidates, equal_costs(2)).parts == [0]
 
 
 def test_a_candidate_twice_as_bad_is_never_a_part():
     rng = np.random.default_rng(4)
     errors = rng.normal(size=(2, 400, 2))
-    errors[1] = -2.1 * errors[0]  # a third of it would cancel all errors
+    errors[1] = -2.1 * errors[0]  # a weight of a third would cancel all errors
     assert grow_blend(errors, equal_costs(2)).parts == [0]
     errors[1] = -1.9 * errors[0]
     assert len(grow_blend(errors, equal_costs(2)).parts) == 2
@@ -118,14 +118,14 @@ def test_doubling_the_cost_must_buy_1_4_percent():
     errors = np.random.default_rng(0).normal(size=(1, 200, 2))
     costs = Costs(np.array([0.0, 10.0]), np.full(2, 10.0))
     for gain, first in ((0.013, 0), (0.015, 1)):
-        both = np.concatenate([errors, errors * (1 - gain)])
-        assert grow_blend(both, costs).parts == [first]
+        candidates = np.concatenate([errors, errors * (1 - gain)])
+        assert grow_blend(candidates, costs).parts == [first]
 
 
 def test_a_further_part_must_lower_the_score():
     """A part that lowers the error by less than its price, or than 0.2 %, is not added."""
     rng = np.random.default_rng(5)
-    errors = rng.normal(size=(400, 2)) + 0.2 * rng.normal(size=(2, 400, 2))  # half of each gains
+    errors = rng.normal(size=(400, 2)) + 0.2 * rng.normal(size=(2, 400, 2))
     weights = convex_weights(errors)
     gain = 1 - total(errors, weights) / min(total(errors, [1, 0]), total(errors, [0, 1]))
     assert MIN_GAIN < gain < 0.02
@@ -149,11 +149,11 @@ def test_costs_of_models():
     assert costs == sorted(costs)
     blend = Blend((near, wide), (0.5, 0.5))
     assert blend.cost_microseconds(100, 3) == pytest.approx(costs[0] + costs[2])
-    few, many = (Diffusion().cost_microseconds(n, 3) for n in (900, 9000))
-    assert many == pytest.approx(10 * few)
+    small, large = (Diffusion().cost_microseconds(n, 3) for n in (900, 9000))
+    assert large == pytest.approx(10 * small)
 
 
-def test_what_may_be_best_is_kept():
+def test_promising_candidates_are_kept():
     rng = np.random.default_rng(6)
     errors = rng.normal(size=(40, 150, 2))
     errors[20:] *= 5  # clearly worse
@@ -163,7 +163,7 @@ def test_what_may_be_best_is_kept():
 
 
 def test_a_candidate_that_is_typically_best_is_kept():
-    """Two rows in a wrong cluster dominate its mean; its square roots are lower by far."""
+    """Two rows in a wrong cluster dominate its mean error; its typical error is much lower."""
     rng = np.random.default_rng(7)
     errors = rng.normal(size=(2, 150, 2))
     errors[1] *= 0.5

@@ -1,4 +1,4 @@
-"""A Gaussian process at two levels: landmarks, and kriging of what they leave."""
+"""A Gaussian process with two levels: landmarks, and kriging of the residuals."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def smooth_map(n, seed=0):
     """Return points of a curved sheet in five dimensions, and a smooth map of it."""
     u = np.random.default_rng(seed).random((n, 2))
     X = np.column_stack([u, np.sin(3 * u), u.prod(axis=1)])
-    bent = np.abs(u - 0.4) ** 2.5  # twice differentiable, no more
+    bent = np.abs(u - 0.4) ** 2.5  # only twice differentiable
     return X, np.column_stack([np.cos(5 * u[:, 0]) + bent[:, 1], np.sin(4 * u[:, 1]) - bent[:, 0]])
 
 
-def few_factored(monkeypatch, most):
+def limit_factored_rows(monkeypatch, max_rows):
     for module in ("selection", "candidates", "all_points_selection"):
-        monkeypatch.setattr(f"outsample.placers.{module}.MAX_FACTORED_ROWS", most)
+        monkeypatch.setattr(f"outsample.placers.{module}.MAX_FACTORED_ROWS", max_rows)
 
 
 def settings(extension):
-    """What the plain computation needs to know of a fitted model."""
+    """Return the parameters of a fitted model for the reference."""
     fitted = extension.model_.fitted
     kind, rows, unit = fitted.placer.covariance, fitted.level.landmarks, fitted.level.unit
     return {
@@ -52,27 +52,27 @@ def settings(extension):
 @given(seed=st.integers(0, 10**6), d=st.integers(1, 3))
 def test_sums_over_landmarks(kind, seed, d):
     X, coefficients, queries = random_map(seed, 9, 3, d)
-    rows, found = np.array([1, 4, 7]), np.empty((len(queries), d))
+    rows, sums = np.array([1, 4, 7]), np.empty((len(queries), d))
     kernels.predict_landmarks(
-        0, len(queries), X, rows, queries, 0.8, COVARIANCE_KINDS[kind], coefficients[:3], found
+        0, len(queries), X, rows, queries, 0.8, COVARIANCE_KINDS[kind], coefficients[:3], sums
     )
     expected = reference.predict_landmarks(X[rows], queries, kind, 0.8, coefficients[:3])
-    np.testing.assert_allclose(found, expected, atol=1e-12)
+    np.testing.assert_allclose(sums, expected, atol=1e-12)
 
 
 @pytest.mark.kernels
-def test_known_queries_get_the_mean_of_their_images():
+def test_queries_on_training_points_get_the_mean_of_their_images():
     Y, deviations = np.array([[1.0], [3.0], [9.0]]), np.array([[0.0], [0.0], [1.0], [1.0], [2.0]])
-    found = np.array([[7.0], [7.0]])
+    coordinates = np.array([[7.0], [7.0]])
     indptr, indices = np.array([0, 3, 5]), np.array([0, 1, 2, 2, 1])
-    gls.place_coincident(0, 2, Y, indptr, indices, deviations, found)
-    np.testing.assert_array_equal(found, [[2.0], [7.0]])
+    gls.place_coincident(0, 2, Y, indptr, indices, deviations, coordinates)
+    np.testing.assert_array_equal(coordinates, [[2.0], [7.0]])
 
 
 @pytest.mark.kernels
 @pytest.mark.parametrize("kind", ["matern52", "gaussian"])
 @given(seed=st.integers(0, 10**6))
-def test_the_answer_is_the_plain_one(kind, seed):
+def test_the_result_equals_the_reference(kind, seed):
     X, Y, queries = random_map(seed, 40, 3, 2)
     two = TwoLevels(kind, 1.0, 0.0, 0.5, n_landmarks=12, n_neighbors=10)
     extension = PCAExtension(weighting=two).fit(X, Y)
@@ -83,7 +83,7 @@ def test_the_answer_is_the_plain_one(kind, seed):
 
 @pytest.mark.kernels
 @given(seed=st.integers(0, 10**6))
-def test_the_answer_of_a_diffusion_is_the_plain_one(seed):
+def test_the_result_of_a_diffusion_equals_the_reference(seed):
     X, Y, queries = random_map(seed, 40, 3, 2)
     two = replace(TWO, covariance="diffusion", nugget=1e-9)
     extension = PCAExtension(weighting=two).fit(X, Y)
@@ -98,7 +98,7 @@ def test_the_answer_of_a_diffusion_is_the_plain_one(seed):
 
 def test_far_from_all_points_a_diffusion_stays_among_the_images():
     X, Y = smooth_map(300)
-    X[0] += 40.0  # trust in it is nothing, and it keeps its image
+    X[0] += 40.0  # isolated, but keeps its image
     two = TwoLevels("diffusion", 1.0, 1e-9, 0.5, n_landmarks=60, n_neighbors=20)
     extension = PCAExtension(weighting=two).fit(X, Y)
     np.testing.assert_array_equal(extension.transform(X[:3]), Y[:3])
@@ -107,20 +107,17 @@ def test_far_from_all_points_a_diffusion_stays_among_the_images():
     assert (np.linalg.norm(placed - Y.mean(axis=0), axis=1) < 3 * reach).all()
 
 
-def test_left_out_of_a_diffusion_is_what_the_others_say():
-    """Exactly, the landmarks, their densities and images, ridge and mean staying as they are.
-
-    Nothing is drawn in.
-    """
+def test_leave_one_out_of_a_diffusion_equals_a_fit_without_the_row():
+    """Exact for fixed landmarks, their densities and images, ridge and mean."""
     X, Y, _ = random_map(3, 60, 3, 2)
     two = replace(TWO, covariance="diffusion", nugget=1e-9)
     extension = PCAExtension(weighting=two).fit(X, Y)
-    rows, _, found = extension.left_out_
+    rows, _, left_out = extension.left_out_
     fitted = extension.model_.fitted
     X, Y, level = fitted.X, fitted.Y, fitted.level  # in an order of its own
     Z, images = X[level.landmarks], Y[level.landmarks]
     ridge = reference.diffusion_ridge(X, Z, level.unit, DAMPING)
-    for i, placed in zip(extension.distinct_.groups[rows], found, strict=True):
+    for i, placed in zip(extension.distinct_.groups[rows], left_out, strict=True):
         expected = reference.diffusion_on(
             reference.without(X, i), reference.without(Y, i), X[i : i + 1], Z, images, level.unit,
             length=1.0, k=10, ridge=ridge, center=fitted.center / fitted.scale,
@@ -128,17 +125,17 @@ def test_left_out_of_a_diffusion_is_what_the_others_say():
         np.testing.assert_allclose(placed, expected[0], atol=1e-7)
 
 
-def test_left_out_is_what_the_others_say():
-    """Exactly, the landmarks, the ridge and the mean staying what they are."""
+def test_leave_one_out_equals_a_fit_without_the_row():
+    """Exact for fixed landmarks, ridge and mean."""
     X, Y, _ = random_map(3, 60, 3, 2)
     extension = PCAExtension(weighting=TWO).fit(X, Y)
-    rows, _, found = extension.left_out_
-    given, fitted = settings(extension), extension.model_.fitted
-    X, Y, Z = fitted.X, fitted.Y, fitted.X[given.pop("landmarks")]  # in an order of its own
-    for i, placed in zip(extension.distinct_.groups[rows], found, strict=True):
-        # Landmarks of their own beside the points: they stay when the row is left out.
-        others = reference.without(X, i)
-        expected = _with_landmarks(others, reference.without(Y, i), X[i : i + 1], Z, **given)
+    rows, _, left_out = extension.left_out_
+    parameters, fitted = settings(extension), extension.model_.fitted
+    X, Y, Z = fitted.X, fitted.Y, fitted.X[parameters.pop("landmarks")]  # in an order of its own
+    for i, placed in zip(extension.distinct_.groups[rows], left_out, strict=True):
+        # The landmarks do not change when the row is left out.
+        points = reference.without(X, i)
+        expected = _with_landmarks(points, reference.without(Y, i), X[i : i + 1], Z, **parameters)
         np.testing.assert_allclose(placed, expected[0], atol=1e-8)
 
 
@@ -147,10 +144,14 @@ def _with_landmarks(X, Y, queries, Z, *, kind, unit, length, ridge, center):
     C = reference.predict_landmarks(Z, X, kind, unit, np.eye(len(Z)))
     coefficients = np.linalg.solve(C.T @ C + ridge * inner, C.T @ (Y - center))
     residuals = Y - center - C @ coefficients
-    rest = [
+    residual_predictions = [
         reference.correlated(X, residuals, x, "matern52", length, 1e-6, k=10)[0] for x in queries
     ]
-    return center + reference.predict_landmarks(Z, queries, kind, unit, coefficients) + rest
+    return (
+        center
+        + reference.predict_landmarks(Z, queries, kind, unit, coefficients)
+        + residual_predictions
+    )
 
 
 def test_training_points_keep_their_images_exactly():
@@ -159,25 +160,25 @@ def test_training_points_keep_their_images_exactly():
     np.testing.assert_array_equal(extension.transform(X), Y)
 
 
-def test_landmarks_come_near_the_process_of_all_points(monkeypatch):
-    """Half of the points as landmarks: the error does not jump where they take over."""
+def test_landmarks_approximate_the_process_of_all_points(monkeypatch):
+    """With half of the points as landmarks, the error is at most 1.2 times the exact one."""
     X, Y = smooth_map(900)
     X, Y, Q, truth = X[:301], Y[:301], X[301:], Y[301:]
-    few = partial(TwoLevels, n_landmarks=150)
-    monkeypatch.setattr("outsample.placers.candidates.TwoLevels", few)
+    half_landmarks = partial(TwoLevels, n_landmarks=150)
+    monkeypatch.setattr("outsample.placers.candidates.TwoLevels", half_landmarks)
 
     def error():
         extension = PCAExtension(weighting=Correlated("matern52", 8.0, 1e-8), n_neighbors=301)
         return np.linalg.norm(extension.fit(X, Y).transform(Q) - truth, axis=1).mean()
 
     exact = error()
-    few_factored(monkeypatch, 300)
+    limit_factored_rows(monkeypatch, 300)
     assert error() < 1.2 * exact
 
 
-def test_the_choice_takes_landmarks_where_points_are_many(monkeypatch):
+def test_landmarks_are_selected_for_many_points(monkeypatch):
     X, Y = smooth_map(120)
-    few_factored(monkeypatch, 100)
+    limit_factored_rows(monkeypatch, 100)
     extension = PCAExtension(weighting="correlated", n_neighbors=120).fit(X, Y)
     assert isinstance(extension.weighting_, TwoLevels)
     assert extension.weighting_.shorter in (0.25, 0.5, 1.0, 2.0)

@@ -62,7 +62,7 @@ def page_of(path, n_new, n_training=10_000):
 
 
 def measured(tmp_path, n_new):
-    """Size in MB, seconds to write and to the first picture, frames a second, ms of drawing."""
+    """Size in MB, seconds to write and to the first picture, frames per second, ms per frame."""
     begin = time.perf_counter()
     page = page_of(tmp_path / f"{n_new}.html", n_new)
     written = time.perf_counter() - begin

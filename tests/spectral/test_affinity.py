@@ -1,4 +1,4 @@
-"""Gaussian kernels: twins and limits."""
+"""Gaussian kernels: reference and limits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def points():
 
 
 @pytest.mark.kernels
-def test_gaussian_is_its_twin(points):
+def test_gaussian_equals_the_reference(points):
     X, Q, _ = points
     G = affinity.gaussian(X, 0.7)
     np.testing.assert_allclose(G, reference.gaussian(X, X, 0.7), rtol=1e-12)
@@ -29,15 +29,15 @@ def test_gaussian_is_its_twin(points):
 
 @pytest.mark.kernels
 @pytest.mark.parametrize("normalize", [False, True])
-def test_expansion_is_its_twin(points, normalize):
+def test_expansion_equals_the_reference(points, normalize):
     X, Q, c = points
     ours = affinity.expansion(X, Q, 0.7, c, normalize=normalize)
     np.testing.assert_allclose(
         ours, reference.expansion(X, Q, 0.7, c, normalize), rtol=1e-11, atol=1e-14
     )
     for i in range(len(Q)):
-        one = affinity.expansion(X, Q[i : i + 1], 0.7, c, normalize=normalize)
-        np.testing.assert_array_equal(one[0], ours[i])
+        single = affinity.expansion(X, Q[i : i + 1], 0.7, c, normalize=normalize)
+        np.testing.assert_array_equal(single[0], ours[i])
 
 
 def test_sparse_points_and_threads_change_nothing(points):

@@ -8,7 +8,7 @@ from outsample.spectral.interpolative import rank_bound, sampled_columns
 
 
 def matrix(rng):
-    """Random sizes and a random decay of the singular values."""
+    """Return a matrix of random size with a random decay of singular values."""
     m, n = rng.integers(5, 60, size=2)
     k = min(m, n)
     left, right = (np.linalg.qr(rng.normal(size=(size, k)))[0] for size in (m, n))
@@ -16,7 +16,7 @@ def matrix(rng):
 
 
 def error(A, columns):
-    """Norm of the part of a matrix outside the span of its columns."""
+    """Return the norm of the part of a matrix outside the span of these columns."""
     B = A[:, columns]
     return np.linalg.norm(A - B @ np.linalg.lstsq(B, A, rcond=None)[0], 2)
 
@@ -66,8 +66,8 @@ def test_rank_bound_with_its_margin_bounds_the_numerical_rank(D, epsilon, delta)
     singular = np.linalg.svd(kernel(X, epsilon), compute_uv=False)
     rank = int((singular > delta * singular[0]).sum())
     bound = rank_bound(np.ptp(X, axis=0), epsilon, delta, len(X))
-    assert rank <= 2 * bound  # never far off
-    if D == 2 and delta == 1e-1:  # boxes of many wavelengths, a mild delta: what it is made for
+    assert rank <= 2 * bound  # a factor of two is sufficient
+    if D == 2 and delta == 1e-1:  # many wavelengths and a moderate delta
         assert rank <= bound
 
 
@@ -78,11 +78,11 @@ def test_rank_bound_is_capped_and_flat_directions_are_free():
 
 def test_adaptive_rank_follows_the_kernel():
     K = kernel(np.random.default_rng(2).random((300, 1)), 0.001)
-    few, many = sampled_columns(K, 1e-1, 300), sampled_columns(K, 1e-8, 300)
-    assert len(few) < len(many) < 300
-    # A bound that is too low does no harm.
-    assert abs(len(sampled_columns(K, 1e-8, 5)) - len(many)) < 5
-    B = K[:, many]
+    coarse, fine = sampled_columns(K, 1e-1, 300), sampled_columns(K, 1e-8, 300)
+    assert len(coarse) < len(fine) < 300
+    # A bound that is too low gives the same rank.
+    assert abs(len(sampled_columns(K, 1e-8, 5)) - len(fine)) < 5
+    B = K[:, fine]
     projected = B @ np.linalg.lstsq(B, K, rcond=None)[0]
     assert np.abs(projected - K).max() < 1e-5
     assert len(sampled_columns(np.eye(200), 1e-3, 200)) == 200

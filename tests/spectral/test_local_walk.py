@@ -1,4 +1,4 @@
-"""Diffusion maps with a bandwidth at every point: twins, known eigenfunctions, no spikes."""
+"""Diffusion maps with variable bandwidth: reference, known eigenfunctions, no spikes."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ DATA = Path(os.environ.get("OUTSAMPLE_DATA") or Path(__file__).parents[3] / "sha
 
 
 def participation(Y):
-    """Least over the columns of (sum c^2)^2 / (n sum c^4): 1/n for a spike."""
+    """Return the minimum over columns of (sum c^2)^2 / (n sum c^4), which is 1/n for a spike."""
     c = Y - Y.mean(axis=0)
     return ((c**2).sum(axis=0) ** 2 / (len(c) * (c**4).sum(axis=0))).min()
 
 
 @pytest.mark.parametrize("alpha, t", [(1.0, 1), (0.5, 2), (0.0, 0)])
 @pytest.mark.parametrize("columns", [1, 2, 5], ids=["curve", "surface", "solid"])
-def test_the_map_is_its_twin(alpha, t, columns):
+def test_the_map_equals_the_reference(alpha, t, columns):
     rng = np.random.default_rng(columns)
     X, new = rng.normal(size=(90, columns)), rng.normal(size=(20, columns))
     maps = DiffusionMaps(n_components=3, alpha=alpha, t=t, n_neighbors=15).fit(X)
     own, placed, values = reference.local_diffusion_map(X, new, 15, alpha, t, 3)
     np.testing.assert_allclose(maps.eigenvalues_, values, rtol=1e-9)
     np.testing.assert_allclose(maps.embedding_, own, atol=1e-8)
-    inside = np.abs(new).max(axis=1) < 2  # far away the extension is not magnified as by the twin
+    inside = np.abs(new).max(axis=1) < 2  # the reference differs far from the data
     np.testing.assert_allclose(maps.transform(new)[inside], placed[inside], atol=1e-8)
 
 
 def drawn(rng, n, density, draw):
-    """Sample of a density below 1 by rejection."""
-    found = draw(rng, 20 * n)
-    return found[rng.random(len(found)) < density(found)][:n]
+    """Return a sample of a density below 1, by rejection."""
+    samples = draw(rng, 20 * n)
+    return samples[rng.random(len(samples)) < density(samples)][:n]
 
 
 def angles(rng, n):
@@ -54,7 +54,7 @@ def waves(angle):
 
 
 def shapes(n, is_even):
-    """Points of a circle, an interval, a sphere, a torus, and eigenfunctions by column."""
+    """Yield points of a circle, an interval, a sphere and a torus, with eigenfunctions."""
     rng = np.random.default_rng(0)
 
     def round_density(angle):
@@ -75,21 +75,23 @@ def shapes(n, is_even):
 
 @pytest.mark.parametrize("is_even", [True, False], ids=["uniform", "uneven"])
 def test_known_eigenfunctions(is_even):
-    """Of the Laplacian, whatever the density: in the map, and off the training points."""
+    """Eigenfunctions of the Laplacian for any density, on and off the training points."""
     for name, X, functions in shapes(1500, is_even):
-        known = np.arange(len(X)) % 10 > 0
-        maps = DiffusionMaps(n_components=4).fit(X[known])
+        is_training = np.arange(len(X)) % 10 > 0
+        maps = DiffusionMaps(n_components=4).fit(X[is_training])
         for columns, truth in functions:
-            basis = np.column_stack([np.ones(known.sum()), maps.embedding_[:, columns]])
-            turn, *_ = np.linalg.lstsq(basis, truth[known], rcond=None)
-            new = np.column_stack([np.ones((~known).sum()), maps.transform(X[~known])[:, columns]])
-            for found, expected in ((basis, truth[known]), (new, truth[~known])):
-                left = ((found @ turn - expected) ** 2).mean() / expected.var(axis=0).mean()
+            basis = np.column_stack([np.ones(is_training.sum()), maps.embedding_[:, columns]])
+            turn, *_ = np.linalg.lstsq(basis, truth[is_training], rcond=None)
+            new = np.column_stack(
+                [np.ones((~is_training).sum()), maps.transform(X[~is_training])[:, columns]]
+            )
+            for features, expected in ((basis, truth[is_training]), (new, truth[~is_training])):
+                left = ((features @ turn - expected) ** 2).mean() / expected.var(axis=0).mean()
                 assert left < 0.025, (name, columns, left)
 
 
 def sets():
-    """Real points without labels."""
+    """Yield real data sets without labels."""
     yield "iris", datasets.load_iris().data
     yield "wine", scale(datasets.load_wine().data)
     yield "breast cancer", scale(datasets.load_breast_cancer().data)
@@ -104,7 +106,7 @@ def sets():
 
 @pytest.mark.filterwarnings("ignore:The points fall into")
 def test_no_coordinate_is_a_spike():
-    """The outlier sets are there on some machines only; the others come with scikit-learn."""
+    """The outlier sets are optional; the others are part of scikit-learn."""
     for name, X in sets():
         maps = DiffusionMaps(n_components=5).fit(X)
         assert participation(maps.embedding_) >= 0.05, name
@@ -123,7 +125,7 @@ def test_classes_stay_together():
 
 def test_more_neighbors_where_a_coordinate_is_a_spike():
     rng = np.random.default_rng(0)
-    # A small ball beside 1500 points: a group, but one that moves few of them.
+    # A small cluster next to 1500 points: a coordinate for it would move few points.
     X = np.vstack([rng.normal(size=(1500, 4)), [4, 0, 0, 0] + 0.3 * rng.normal(size=(30, 4))])
     maps = DiffusionMaps(n_components=5).fit(X)
     assert maps.n_neighbors_ in (60, 120)
@@ -131,7 +133,7 @@ def test_more_neighbors_where_a_coordinate_is_a_spike():
     assert DiffusionMaps(n_neighbors=30).fit(X).n_neighbors_ == 30
 
 
-def test_separate_parts_are_joined():
+def test_separate_components_are_joined():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(300, 2)) + np.repeat([[0, 0], [1000, 0], [3000, 1000]], 100, axis=0)
     with pytest.warns(UserWarning, match="3 separate parts, connected by bridges"):
@@ -139,22 +141,22 @@ def test_separate_parts_are_joined():
     assert maps.n_parts_ == 3
     spread = [Y.std(axis=0).max() for Y in np.split(maps.embedding_, 3)]
     centers = [Y.mean(axis=0) for Y in np.split(maps.embedding_, 3)]
-    apart = min(np.linalg.norm(centers[i] - centers[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
-    assert apart > 5 * max(spread)
+    min_distance = min(np.linalg.norm(centers[i] - centers[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
+    assert min_distance > 5 * max(spread)
     np.testing.assert_array_equal(maps.transform(X), maps.embedding_)
     with pytest.warns(UserWarning, match="3 separate parts"):
         assert DiffusionMaps(n_components="auto").fit(X).n_components_ == 2
 
 
-def test_bridges_are_the_shortest_ways():
+def test_bridges_are_the_shortest_edges():
     X = np.concatenate([np.arange(5.0), np.arange(20.0, 23.0), np.arange(30.0, 34.0)])[:, None]
     parts = np.repeat([0, 1, 2], [5, 3, 4])
-    found = {tuple(sorted(pair)) for pair in bridges(X, parts).tolist()}
-    assert found == {(7, 8), (4, 5)}
+    pairs = {tuple(sorted(pair)) for pair in bridges(X, parts).tolist()}
+    assert pairs == {(7, 8), (4, 5)}
     assert parts_of(np.eye(3)).tolist() == [0, 1, 2]
 
 
-def test_copies_make_a_point_heavier_and_no_shorter():
+def test_duplicates_change_the_weight_of_a_point_not_its_bandwidth():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(200, 3))
     often = np.vstack([X, np.repeat(X[:1], 50, axis=0)])
@@ -182,8 +184,8 @@ def test_fewer_points_than_coordinates():
 
 
 @pytest.mark.parametrize("shape", ["circle", "swiss roll"])
-def test_the_block_solver_finds_what_the_dense_one_does(shape, monkeypatch):
-    """On long thin data Lanczos does not settle."""
+def test_the_block_solver_agrees_with_the_dense_solver(shape, monkeypatch):
+    """Lanczos does not converge on elongated data."""
     X = waves(np.random.default_rng(0).uniform(0, 2 * np.pi, 2500))
     if shape == "swiss roll":
         X = datasets.make_swiss_roll(2500, random_state=0)[0]
@@ -209,8 +211,8 @@ def test_the_block_solver_without_factors(monkeypatch):
     np.testing.assert_allclose(DiffusionMaps(n_components=2).fit(X).eigenvalues_, exact, rtol=1e-6)
 
 
-def test_an_extension_looks_at_few_rows_and_finds_what_all_of_them_give(monkeypatch):
-    """Outliers, whose lengths are long; a grid, with ties; lengths over many orders."""
+def test_an_extension_visits_few_rows_and_equals_the_full_sum(monkeypatch):
+    """Outliers with long bandwidths, a grid with ties, bandwidths over many orders."""
     rng = np.random.default_rng(0)
     grid = np.stack(np.meshgrid(*[np.arange(12.0)] * 2), axis=-1).reshape(-1, 2)
     X = np.concatenate([

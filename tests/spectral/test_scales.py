@@ -12,8 +12,8 @@ from outsample.spectral import scales
 @pytest.mark.kernels
 def test_median_nearest():
     X = np.random.default_rng(1).normal(size=(100, 2))
-    apart = np.sort(reference.pairwise(X, X), axis=1)
-    assert scales.median_nearest(X, 7) == pytest.approx(np.median(apart[:, 7]))
+    sorted_distances = np.sort(reference.pairwise(X, X), axis=1)
+    assert scales.median_nearest(X, 7) == pytest.approx(np.median(sorted_distances[:, 7]))
     assert scales.median_nearest(X[:3], 7) == pytest.approx(
         np.median(np.sort(reference.pairwise(X[:3], X[:3]), axis=1)[:, 2])
     )

@@ -57,12 +57,12 @@ def test_means_under_transition_probabilities_are_those_of_the_reference(kernel)
     Q, weights, c = rng.normal(size=(7, 2)), rng.random(60), rng.normal(size=(60, 3))
     ours = affinity.expansion(X, Q, 0.4, c, weights=weights, normalize=True)
     np.testing.assert_allclose(ours, reference.markov_mean(X, Q, 0.4, weights, c), rtol=1e-10)
-    own, others = np.full(7, 0.3), np.full(60, 0.5)
+    query_lengths, lengths = np.full(7, 0.3), np.full(60, 0.5)
     G = reference.gaussian(Q, X, 0.4) * weights * (reference.pairwise(Q, X) <= 0.5)
     G[:, 0] += 1e-300
     reached = G.sum(axis=1) > 1e-290
     ours = affinity.expansion(
-        X, Q[reached], 0.4, c, weights=weights, reach=(own[reached], others), normalize=True
+        X, Q[reached], 0.4, c, weights=weights, reach=(query_lengths[reached], lengths), normalize=True
     )
     np.testing.assert_allclose(ours, (G @ c / G.sum(axis=1, keepdims=True))[reached], rtol=1e-10)
 
@@ -115,14 +115,14 @@ def test_a_singular_kernel_has_no_inverse():
 
 def test_a_choice_without_any_error_is_the_neighbor_distance(kernel):
     X, _ = kernel
-    found = bandwidth.choices(X, np.sin(X), lambda G, f: None, None)
-    assert found[0].bandwidth == pytest.approx(median_nearest(X, 15) ** 2)
-    assert np.isinf(found[0].error)
-    assert len(found) == len(set(found)) == 14
+    choices = bandwidth.choices(X, np.sin(X), lambda G, f: None, None)
+    assert choices[0].bandwidth == pytest.approx(median_nearest(X, 15) ** 2)
+    assert np.isinf(choices[0].error)
+    assert len(choices) == len(set(choices)) == 14
 
 
-def test_groups_far_apart_have_eigenvalues_all_alike():
-    """Lanczos does not settle on eigenvalues that differ by rounding only; all are asked for."""
+def test_distant_groups_have_nearly_equal_eigenvalues():
+    """Lanczos does not converge if eigenvalues differ only by rounding; the full solver does."""
     rng = np.random.default_rng(0)
     centers = np.repeat(1e3 * np.arange(60), 20)
     X = np.column_stack([centers, np.zeros(1200)]) + rng.normal(size=(1200, 2))
@@ -131,7 +131,7 @@ def test_groups_far_apart_have_eigenvalues_all_alike():
 
 
 @pytest.mark.parametrize("fault", ["raises", "finds too few"])
-def test_a_part_of_the_spectrum_comes_from_the_full_solver_where_need_be(fault, monkeypatch):
+def test_the_full_solver_is_used_if_the_partial_solver_fails(fault, monkeypatch):
     S = np.diag(np.arange(1.0, 7.0))
     solver = eigenpairs.eigh
 
@@ -151,7 +151,7 @@ def test_a_part_of_the_spectrum_comes_from_the_full_solver_where_need_be(fault, 
 
 
 def path_graph(n):
-    """Path of n points: its eigenvalues are cos(pi j / (n + 1)), its first eigenvector a sine."""
+    """Return a path graph, with eigenvalues cos(pi j / (n + 1)), and its first eigenvector."""
     sides = np.full(n - 1, 0.5)
     first = np.sin(np.pi * np.arange(1, n + 1) / (n + 1))
     return sparse.diags([sides, sides], [-1, 1], format="csr"), first
@@ -159,14 +159,14 @@ def path_graph(n):
 
 @pytest.mark.parametrize("fault", ["short of the tolerance", "not a number"])
 @pytest.mark.parametrize("has_factors", [True, False])
-def test_a_block_solver_that_does_not_settle_is_not_believed(fault, has_factors, monkeypatch):
-    """Lanczos gives up on such a matrix; another solver takes over from the block solver."""
+def test_a_block_solver_that_does_not_converge_is_replaced(fault, has_factors, monkeypatch):
+    """Lanczos does not converge on this matrix; another solver replaces the block solver."""
     n, count = 1200, 3
     S, first = path_graph(n)
-    asked = []
+    calls = []
 
     def unsettled(matrix, block, **options):
-        asked.append(options)
+        calls.append(options)
         value = np.nan if fault == "not a number" else 0.3
         warnings.warn("Exited postprocessing with accuracies", UserWarning, stacklevel=2)
         return np.full(block.shape[1], value), block / np.linalg.norm(block, axis=0)
@@ -183,6 +183,6 @@ def test_a_block_solver_that_does_not_settle_is_not_believed(fault, has_factors,
     if not has_factors:
         monkeypatch.setattr(eigenpairs, "eigsh", without_factors)
     values, vectors = eigenpairs.leading_eigenpairs(S, count, first)
-    assert asked
+    assert calls
     np.testing.assert_allclose(values, np.cos(np.pi * np.arange(1, count + 1) / (n + 1)), rtol=1e-9)
     assert np.linalg.norm(S @ vectors - vectors * values, axis=0).max() < 1e-7

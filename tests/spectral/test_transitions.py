@@ -1,4 +1,4 @@
-"""The expansion in transition probabilities: against its twin, against truth, and far away."""
+"""The expansion in transition probabilities: reference, known values, and far points."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def random_map(seed, n=40, q=12):
 
 @given(seed=seeds, length=st.floats(0.3, 1.5))
 @pytest.mark.kernels
-def test_it_is_its_twin(seed, length):
+def test_it_equals_the_reference(seed, length):
     X, Y, queries = random_map(seed)
     answer = PCAExtension(weighting=Diffusion(length, 1e-6)).fit(X, Y).transform(queries)
     expected = reference.diffusion(X, Y, queries, length * reference.typical_unit(X), 1e-6)
@@ -44,16 +44,16 @@ def test_it_is_its_twin(seed, length):
 def test_leave_one_out_is_solving_without_the_row(seed, length):
     X, Y, _ = random_map(seed)
     unit = reference.typical_unit(X)
-    everyone = np.arange(40)
-    fitted = Diffusion(length, 1e-10).fit(Part(X, Y, unit, None), everyone)
+    all_rows = np.arange(40)
+    fitted = Diffusion(length, 1e-10).fit(Part(X, Y, unit, None), all_rows)
     expected = Y - reference.diffusion_left_out(X, Y, length * unit, 1e-10)
-    residuals = Y - fitted.leave_out(everyone, None)
+    residuals = Y - fitted.leave_out(all_rows, None)
     np.testing.assert_allclose(residuals, expected, rtol=1e-5, atol=1e-5)
 
 
 @given(seed=seeds)
 @pytest.mark.kernels
-def test_gaussian_distances_are_their_twin(seed):
+def test_gaussian_distances_equal_the_reference(seed):
     X, Y, queries = random_map(seed)
     extension = PCAExtension(
         weighting=GaussianDistance(0.6), n_neighbors=9, order=0, loss="squared"
@@ -72,7 +72,7 @@ def test_waves_on_a_circle():
     extension = PCAExtension(weighting="diffusion").fit(X, Y)
     assert np.abs(extension.transform(queries) - truth).max() < 1e-5
     assert extension.loo_error_ < 1e-5
-    # Beside a training point the answer is beside its image: the exact place is no exception.
+    # The result is continuous at training points.
     np.testing.assert_allclose(extension.transform(X + 1e-9), Y, atol=1e-5)
 
 
@@ -80,22 +80,22 @@ def test_waves_on_a_circle():
 def test_far_from_the_data_it_stays_near_the_map(length):
     X, Y, _ = random_map(2, n=200)
     extension = PCAExtension(weighting=Diffusion(length)).fit(X, Y)
-    ways = np.random.default_rng(3).normal(size=(100, 3))
-    ways /= np.linalg.norm(ways, axis=1)[:, None]
+    directions = np.random.default_rng(3).normal(size=(100, 3))
+    directions /= np.linalg.norm(directions, axis=1)[:, None]
     center, diameter = Y.mean(axis=0), 2 * np.linalg.norm(X, axis=1).max()
     reach = np.linalg.norm(Y - center, axis=1).max()
     for far in (0.3, 1, 3, 10, 100):
-        placed = extension.transform(far * diameter * ways)
+        placed = extension.transform(far * diameter * directions)
         assert (np.linalg.norm(placed - center, axis=1) <= 2 * reach * (1 + 1e-12)).all()
-        if far >= 10:  # the expansion has faded: only a mean of images is left
+        if far >= 10:  # here the expansion is a mean of images
             assert ((placed >= Y.min(axis=0) - 1e-12) & (placed <= Y.max(axis=0) + 1e-12)).all()
-    beyond = 1e9 * diameter * ways
+    beyond = 1e9 * diameter * directions
     nearest = Y[extension.distinct_.rows][extension.index_.nearest(beyond, 1).indices]
     assert np.isclose(extension.transform(beyond), nearest).all(axis=1).mean() > 0.9
 
 
-def test_one_outlier_does_not_choose_for_all():
-    """All rows but one are placed better by the first: typically better, though not on average."""
+def test_one_outlier_does_not_determine_the_selection():
+    """The first model is better on all rows but one: in the typical error, not in the mean."""
     Y, rows = np.random.default_rng(0).normal(size=(100, 2)), np.arange(100)
     first, second = np.full((100, 2), 1e-4), np.full((100, 2), 1e-2)
     first[0] = 5.0
@@ -108,11 +108,11 @@ def test_one_outlier_does_not_choose_for_all():
 
 def test_a_diffusion_map_is_extended_as_well_as_by_nystroem():
     rng = np.random.default_rng(4)
-    X = rng.normal(size=(400, 2))  # some points lie far from the others
+    X = rng.normal(size=(400, 2))  # with some isolated points
     Y = DiffusionMaps(n_components=3, bandwidth=1.0).fit_transform(X)
     hidden = np.arange(0, 400, 4)
-    known = np.setdiff1d(np.arange(400), hidden)
-    extension = PCAExtension().fit(X[known], Y[known])
+    training = np.setdiff1d(np.arange(400), hidden)
+    extension = PCAExtension().fit(X[training], Y[training])
 
     def error(method):
         return np.linalg.norm(method.transform(X[hidden]) - Y[hidden], axis=1).mean()
@@ -120,7 +120,7 @@ def test_a_diffusion_map_is_extended_as_well_as_by_nystroem():
     assert isinstance(extension.weighting_, Diffusion)
     tried = {type(trial.placer.weighting) for trial in extension.selection_}
     assert {Diffusion, Correlated, GaussianDistance} <= tried
-    assert error(extension) <= 1.1 * error(NystroemExtension().fit(X[known], Y[known]))
+    assert error(extension) <= 1.1 * error(NystroemExtension().fit(X[training], Y[training]))
 
 
 def test_a_larger_ridge_where_the_kernel_is_singular():

@@ -1,4 +1,4 @@
-"""Units of points and maps: powers of two, there and back."""
+"""Units of points and maps: scaling by powers of two and back."""
 
 from __future__ import annotations
 

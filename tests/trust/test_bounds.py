@@ -1,4 +1,4 @@
-"""Certificates and bounds: never below the truth where they promise so."""
+"""Certificates and bounds are never below the true error where they are guaranteed."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ def test_tangent_weights_can_leave_the_convex_hull():
     X = np.array([[0.5], [1.5], [0.3]])
     Y = np.array([[1.0, 0.7], [-0.5, -0.2], [-0.3, -0.5]])
     extension = PCAExtension(weighting="tangent", n_neighbors=3, curvature=2.0, **PAPER)
-    place = extension.fit(X, Y).transform([[0.0]])[0]
-    barycentric = np.linalg.solve(np.vstack([Y.T, np.ones(3)]), np.r_[place, 1.0])
+    position = extension.fit(X, Y).transform([[0.0]])[0]
+    barycentric = np.linalg.solve(np.vstack([Y.T, np.ones(3)]), np.r_[position, 1.0])
     assert barycentric.min() < -0.01
     axes = np.linalg.eigh(np.cov(Y.T))[1]  # but it is in the box of the eigenbasis
-    assert ((Y @ axes).min(axis=0) <= place @ axes).all()
-    assert ((Y @ axes).max(axis=0) >= place @ axes).all()
+    assert ((Y @ axes).min(axis=0) <= position @ axes).all()
+    assert ((Y @ axes).max(axis=0) >= position @ axes).all()
 
 
 def test_the_estimated_constant():
@@ -82,5 +82,5 @@ def test_the_estimated_constant():
     assert PCAExtension(n_neighbors=1, **PAPER).fit(X, 3 * X).lipschitz_ == pytest.approx(3.0)
     assert PCAExtension(radius=1e-6, **PAPER).fit(X, 3 * X).lipschitz_ == pytest.approx(3.0)
     assert PCAExtension(lipschitz=9, **PAPER).fit(X, 3 * X).lipschitz_ == 9.0
-    torn = np.where(X < 0.5, X, X + 10)  # steep at the tear, and it says so
+    torn = np.where(X < 0.5, X, X + 10)  # steep at the discontinuity
     assert PCAExtension(**PAPER).fit(X, torn).lipschitz_ > 1000

@@ -1,4 +1,4 @@
-"""Error bars hold 90 % of new points, and grow away from the data."""
+"""Error bars cover 90 % of new points and grow away from the data."""
 
 from __future__ import annotations
 
@@ -44,27 +44,27 @@ def coverage(extension, X, Y, X_new, Y_new):
     return (np.linalg.norm(placed.coordinates - Y_new, axis=1) <= placed.error_bar).mean()
 
 
-def assert_covers(found, n_calibration, n_new):
+def assert_covers(coverages, n_calibration, n_new):
     """Mean coverage is 0.88 to 0.92, up to two standard errors.
 
     One split has the variance ``0.9 * 0.1 * (1 / n_calibration + 1 / n_new)``: the calibration is
-    a sample too.
+    a sample as well.
     """
-    one = (LEVEL * (1 - LEVEL) * (1 / n_calibration + 1 / n_new)) ** 0.5
-    error = one / len(found) ** 0.5
-    assert error < 0.01  # else the test would say little
-    assert 0.88 - 2 * error <= np.mean(found) <= 0.92 + 2 * error
+    split_error = (LEVEL * (1 - LEVEL) * (1 / n_calibration + 1 / n_new)) ** 0.5
+    error = split_error / len(coverages) ** 0.5
+    assert error < 0.01  # otherwise the test has little power
+    assert 0.88 - 2 * error <= np.mean(coverages) <= 0.92 + 2 * error
 
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("kind", MAPS)
 def test_coverage_on_new_points(name, kind):
-    found = []
+    coverages = []
     for seed in range(8):  # fresh points every time
         X = np.random.default_rng(seed).random((1200, 2))
         Y = MAPS[kind](X)
-        found.append(coverage(MODELS[name], X[:600], Y[:600], X[600:], Y[600:]))
-    assert_covers(found, 600, 600)
+        coverages.append(coverage(MODELS[name], X[:600], Y[:600], X[600:], Y[600:]))
+    assert_covers(coverages, 600, 600)
 
 
 @pytest.fixture(scope="module")
@@ -75,26 +75,26 @@ def digits():
 
 @pytest.mark.parametrize("name", MODELS)
 def test_coverage_on_digits(digits, name):
-    """Isomap of 900 digits, seven splits; they share rows, so that the error is a little more."""
+    """Isomap of 900 digits, seven splits; they share rows, so the error is slightly larger."""
     X, Y = digits
-    found = []
+    coverages = []
     for seed in range(7):
         rows = np.random.default_rng(seed).permutation(900)
         train, test = rows[:500], rows[500:]
-        found.append(coverage(MODELS[name], X[train], Y[train], X[test], Y[test]))
-    assert_covers(found, 500, 400)
+        coverages.append(coverage(MODELS[name], X[train], Y[train], X[test], Y[test]))
+    assert_covers(coverages, 500, 400)
 
 
-def test_coverage_of_the_chosen_model(digits):
-    """The same rows choose the model and calibrate it; that costs little."""
+def test_coverage_of_the_selected_model(digits):
+    """The same rows select the model and calibrate it; coverage is still in range."""
     X, Y = digits
-    found = []
+    coverages = []
     for seed in range(7):
         rows = np.random.default_rng(seed).permutation(900)
         train, test = rows[:500], rows[500:]
         extension = PCAExtension(weighting="distance", order=0)
-        found.append(coverage(extension, X[train], Y[train], X[test], Y[test]))
-    assert_covers(found, 500, 400)
+        coverages.append(coverage(extension, X[train], Y[train], X[test], Y[test]))
+    assert_covers(coverages, 500, 400)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -103,22 +103,24 @@ def test_coverage_of_the_chosen_model(digits):
 def test_bars_grow_along_a_ray_away_from_the_data(name, kind, seed):
     rng = np.random.default_rng(seed)
     X = rng.random((200, 2))
-    way = rng.normal(size=2)
-    ray = 0.5 + np.outer(np.r_[np.linspace(2, 40, 30), 1e3, 1e6], way / np.linalg.norm(way))
+    direction = rng.normal(size=2)
+    ray = 0.5 + np.outer(
+        np.r_[np.linspace(2, 40, 30), 1e3, 1e6], direction / np.linalg.norm(direction)
+    )
     bars = MODELS[name].fit(X, MAPS[kind](X)).place(ray).error_bar
     assert (np.diff(bars) > 0).all()
     assert bars[-1] > 1e3 * bars[0]
 
 
 def test_the_radius_in_its_parts():
-    """Too few rows to learn a scale from: the spread, and beyond the data what takes over."""
+    """With few rows the scale is the spread; beyond the data the bar grows with distance."""
     errors, around = np.arange(1.0, 51.0), np.tile([2.0, 3.0, 4.0, 1.0, 1.0], (50, 1))
     bars = calibrated_bars(errors, around, np.full(50, 3.0), 1.0)
     assert bars[4:] == (50.0, 46 / 1.1, 0.1, 3.0, 2.0, 50.0)
     queries = np.tile(around[0], (4, 1))
     queries[:, 0] = 2.0, 3.0, 4.0, 5.0
-    wanted = [46, (50 * (50 + 3)) ** 0.5, 50 + 6, 50 + 9]
-    np.testing.assert_allclose(bars.radii(queries), wanted)
+    expected = [46, (50 * (50 + 3)) ** 0.5, 50 + 6, 50 + 9]
+    np.testing.assert_allclose(bars.radii(queries), expected)
     assert np.isfinite(bars.radii(np.full((1, 5), 1e308))).all()
 
 

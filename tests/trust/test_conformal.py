@@ -14,17 +14,17 @@ scores = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=40).map(np
 
 
 @given(scores, scores)
-def test_p_value_counts_the_scores_at_least_as_high(new, known):
-    wanted = [(1 + sum(c >= s for c in known)) / (len(known) + 1) for s in new]
-    np.testing.assert_allclose(p_values(new, np.sort(known)), wanted)
+def test_p_value_counts_the_scores_at_least_as_high(new, calibration):
+    expected = [(1 + sum(c >= s for c in calibration)) / (len(calibration) + 1) for s in new]
+    np.testing.assert_allclose(p_values(new, np.sort(calibration)), expected)
 
 
 @given(scores, scores, alphas)
-def test_above_the_threshold_means_a_small_p_value(new, known, alpha):
-    known = np.sort(known)
-    above = new > threshold(known, alpha)
-    np.testing.assert_array_equal(above, p_values(new, known) <= alpha)
-    if len(known) + 1 < 1 / alpha:  # no p-value is as small as alpha
+def test_above_the_threshold_means_a_small_p_value(new, calibration, alpha):
+    calibration = np.sort(calibration)
+    above = new > threshold(calibration, alpha)
+    np.testing.assert_array_equal(above, p_values(new, calibration) <= alpha)
+    if len(calibration) + 1 < 1 / alpha:  # no p-value is as small as alpha
         assert not above.any()
 
 
@@ -37,12 +37,12 @@ def test_discoveries_by_the_step_up_rule(p, fdr):
 
 
 def test_the_false_discovery_rate_is_kept():
-    """2000 batches of 90 normal and 10 strange points; the standard error is about 0.003."""
+    """2000 batches of 90 normal and 10 anomalous points; the standard error is about 0.003."""
     rng = np.random.default_rng(0)
     shares = []
     for _ in range(2000):
-        known = np.sort(rng.normal(size=500))
+        calibration = np.sort(rng.normal(size=500))
         new = np.r_[rng.normal(size=90), 3 + rng.normal(size=10)]
-        found = benjamini_hochberg(p_values(new, known), 0.2)
-        shares.append(found[:90].sum() / max(found.sum(), 1))
+        discoveries = benjamini_hochberg(p_values(new, calibration), 0.2)
+        shares.append(discoveries[:90].sum() / max(discoveries.sum(), 1))
     assert np.mean(shares) == pytest.approx(0.9 * 0.2, abs=0.01)

@@ -1,4 +1,4 @@
-"""The expected error of a placement: kernels against twins, units, and coverage where it varies."""
+"""The expected error of a placement: reference, units, and coverage by deciles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SMOOTH = PCAExtension(weighting=Correlated("gaussian", 4.0, 1e-6), n_neighbors=2
 
 
 def normal_map(n, seed):
-    """Points normal in 3-D, and the map of the issue that asked for honest bars."""
+    """Return normal points in 3-D and a smooth map of them."""
     X = np.random.default_rng(seed).normal(size=(n, 3))
     return X, np.column_stack([np.sin(X[:, 0]) + X[:, 1], X[:, 2] ** 2])
 
@@ -34,23 +34,23 @@ def test_lengths_around_placements(points, n):
     Y = rng.normal(size=(len(X), 3))
     extension = clone(NEAR).set_params(n_neighbors=2).fit(X, Y)
     solved = extension.model_.solve(Q)
-    found = lengths_around(extension.model_.quality.Y, solved.near.closest(15), solved.coordinates)
-    wanted = [
+    lengths = lengths_around(extension.model_.quality.Y, solved.near.closest(15), solved.coordinates)
+    expected = [
         reference.lengths_around(X, Y, x, placed)
         for x, placed in zip(Q, solved.coordinates, strict=True)
     ]
-    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(lengths, expected, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize(("radius", "k"), [(0.2, 2), (0.2, 20), (2.0, 2), (2.0, 20)])
 def test_balls_of_any_size_have_the_same_lengths(radius, k):
-    """With a ball the placement differs, the neighbours around it do not."""
+    """With a ball the placement differs, but not the neighbours of the error bar."""
     rng = np.random.default_rng(0)
     X, Y, Q = rng.normal(size=(90, 2)), rng.normal(size=(90, 2)), rng.normal(size=(6, 2))
     ball = clone(NEAR).set_params(radius=radius, n_neighbors=k).fit(X, Y)
     solved = ball.model_.solve(Q)
-    found = lengths_around(ball.model_.quality.Y, solved.near.closest(15), solved.coordinates)
-    for x, placed, lengths in zip(Q, solved.coordinates, found, strict=True):
+    lengths_of_queries = lengths_around(ball.model_.quality.Y, solved.near.closest(15), solved.coordinates)
+    for x, placed, lengths in zip(Q, solved.coordinates, lengths_of_queries, strict=True):
         np.testing.assert_allclose(lengths, reference.lengths_around(X, Y, x, placed))
     bars = ball.place(Q).error_bar
     np.testing.assert_array_equal([ball.place(x[None]).error_bar[0] for x in Q], bars)
@@ -73,17 +73,17 @@ def test_boosting_takes_the_best_cut_every_time(seed, monkeypatch):
         sums = values[np.arange(5)[:, None], steps].sum(axis=0)
         np.testing.assert_allclose(path[:, rounds], sums, atol=1e-9)
     assert (np.diff(values[error_scale.RISING]) >= -1e-12).all()
-    assert np.diff(values[2]).min() < 0  # the density may go either way
+    assert np.diff(values[2]).min() < 0  # g3 need not be increasing
 
 
-def test_the_scale_finds_the_errors_it_was_given():
-    """Errors known in law: half-normal, their size a product of powers of three lengths."""
+def test_the_scale_recovers_known_errors():
+    """Half-normal errors whose scale is a product of powers of three lengths."""
     rng = np.random.default_rng(0)
     around = np.exp(rng.uniform(-1.5, 1.5, size=(6000, 5)))
     size = around[:, 0] * around[:, 3] ** 0.5 / around[:, 2]
     errors = size * np.abs(rng.normal(size=6000))
     scale, expected = fitted_scale(around[:2000], np.log(errors[:2000]))
-    # The logarithm of a half-normal has mean -0.635; the expectation is of all but the own fifth.
+    # The logarithm of a half-normal variable has mean -0.635; the expectation is out of fold.
     assert np.corrcoef(expected, np.log(size[:2000]))[0, 1] > 0.97
     away = scale.log_errors(around[2000:]) - np.log(size[2000:]) + 0.635
     assert np.abs(away.mean()) < 0.05 and away.std() < 0.25
@@ -95,14 +95,14 @@ def test_the_scale_finds_the_errors_it_was_given():
         assert min(deciles) >= 0.8
 
 
-def test_groups_that_need_more_get_more():
-    """Nine of ten rows have tiny excess, those with the largest expectation a large one."""
+def test_groups_with_larger_errors_get_larger_shifts():
+    """The tenth of rows with the largest expectation has a large excess, the others a small one."""
     expected = np.arange(1000.0)
     excess = np.where(expected >= 900, 5.0, 0.0) + np.linspace(0, 1, 1000)
     knots, least = least_shifts(excess, expected, 0.9)
     assert knots[-1] == np.median(expected[900:]) and (np.diff(knots) > 0).all()
     assert least[-1] == conformal_quantile(excess[900:], 0.85) and least[0] < 1
-    knots, least = least_shifts(excess, np.zeros(1000), 0.9)  # all alike: one knot
+    knots, least = least_shifts(excess, np.zeros(1000), 0.9)  # equal expectations: one knot
     assert knots.tolist() == [0.0] and least[0] == conformal_quantile(excess, 0.85)
 
 
@@ -115,39 +115,39 @@ def test_steps_are_plain_sums():
 
 
 @pytest.mark.parametrize(("n", "least"), [(400, 0.7), (1500, 0.8)])
-def test_bars_hold_in_every_decile(n, least):
-    """Of isolation, of density and of the bar: ten draws of 1000 new points each."""
-    found = []
+def test_bars_cover_every_decile(n, least):
+    """Deciles of isolation, density and bar width: ten samples of 1000 new points."""
+    coverages = []
     for seed in range(10):
         X, Y = normal_map(n + 1000, seed)
         placed = clone(SMOOTH).fit(X[:n], Y[:n]).place(X[n:])
-        held = np.linalg.norm(placed.coordinates - Y[n:], axis=1) <= placed.error_bar
-        apart = np.sort(np.linalg.norm(X[n:, None] - X[:n], axis=2), axis=1)[:, 14]
-        keys = placed.isolation, apart, placed.error_bar
-        found.append([[part.mean() for part in np.array_split(held[np.argsort(by)], 10)]
+        is_covered = np.linalg.norm(placed.coordinates - Y[n:], axis=1) <= placed.error_bar
+        distances_to_15th = np.sort(np.linalg.norm(X[n:, None] - X[:n], axis=2), axis=1)[:, 14]
+        keys = placed.isolation, distances_to_15th, placed.error_bar
+        coverages.append([[part.mean() for part in np.array_split(is_covered[np.argsort(by)], 10)]
                       for by in keys])  # fmt: skip
-    deciles = np.mean(found, axis=0)
+    deciles = np.mean(coverages, axis=0)
     assert 0.88 <= deciles.mean() <= 0.92
     assert deciles.min() >= least
 
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.99])
-def test_the_level_is_the_share_that_is_held(level):
-    found = []
+def test_the_level_is_the_coverage(level):
+    coverages = []
     for seed in range(6):
         X, Y = normal_map(1500, seed)
         placed = clone(SMOOTH).set_params(level=level).fit(X[:700], Y[:700]).place(X[700:])
-        held = np.linalg.norm(placed.coordinates - Y[700:], axis=1) <= placed.error_bar
-        found.append(held.mean())
+        is_covered = np.linalg.norm(placed.coordinates - Y[700:], axis=1) <= placed.error_bar
+        coverages.append(is_covered.mean())
     error = (level * (1 - level) * (1 / 700 + 1 / 800) / 6) ** 0.5
-    assert np.mean(found) == pytest.approx(level, abs=0.01 + 2 * error)
+    assert np.mean(coverages) == pytest.approx(level, abs=0.01 + 2 * error)
 
 
 def test_levels_pass_through_and_are_checked():
     X, Y = normal_map(200, 0)
     wide, narrow = (clone(NEAR).set_params(level=level) for level in (0.99, 0.5))
     at = X[:7] + 0.1
-    bars = [one.fit(X, Y).place(at).error_bar for one in (narrow, NEAR, wide)]
+    bars = [extension.fit(X, Y).place(at).error_bar for extension in (narrow, NEAR, wide)]
     assert (bars[0] < bars[1]).all() and (bars[1] < bars[2]).all()
     detector = NoveltyDetector(wide).fit(X, Y)
     np.testing.assert_array_equal(detector.place(at).error_bar, bars[2])
@@ -164,10 +164,10 @@ def test_levels_pass_through_and_are_checked():
 
 
 @pytest.mark.parametrize("name", ["near", "smooth"])
-def test_units_turns_and_the_order_of_rows(name):
+def test_units_rotations_and_the_order_of_rows(name):
     extension = {"near": NEAR, "smooth": SMOOTH}[name]
     X, Y = normal_map(500, 3)
-    X[30:50] = X[:20]  # copies, with images of their own
+    X[30:50] = X[:20]  # duplicates with different images
     Q = np.vstack([normal_map(40, 4)[0], X[:5], [[30.0, 0.0, 0.0]]])
     bars = clone(extension).fit(X, Y).place(Q).error_bar
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
@@ -189,7 +189,7 @@ def test_units_turns_and_the_order_of_rows(name):
 
 @pytest.mark.parametrize("n", [3, 4, 6, 20, 59, 60, 61, 80])
 @pytest.mark.parametrize("kind", ["drawn", "whole numbers", "one place", "tiny", "huge"])
-def test_bars_are_finite_whatever_the_data(n, kind):
+def test_bars_are_finite_for_degenerate_data(n, kind):
     rng = np.random.default_rng(n)
     X, Y = rng.normal(size=(n, 2)), rng.normal(size=(n, 2))
     if kind == "whole numbers":
@@ -203,10 +203,10 @@ def test_bars_are_finite_whatever_the_data(n, kind):
 
 
 def test_no_bar_among_the_data_is_wider_than_the_largest_error():
-    """Two errors only, far apart: no product of a scale and a factor may leave them."""
+    """With two distinct errors, no bar is outside their range."""
     rng = np.random.default_rng(0)
     around = rng.random((300, 5))
     errors = np.where(rng.random(300) < 0.15, 5.0, 1e-9)
     bars = calibrated_bars(errors, around, np.ones(1), 1.0)
-    found = bars.among(rng.random((1000, 5)))
-    assert found.max() <= 5.0 and (found > 1e-10).all()
+    radii = bars.among(rng.random((1000, 5)))
+    assert radii.max() <= 5.0 and (radii > 1e-10).all()

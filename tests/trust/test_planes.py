@@ -1,4 +1,4 @@
-"""Distances from local planes, against plain twins and the truth."""
+"""Distances from local planes, compared with the reference and known values."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def cloud(seed, n, D):
 def test_plane_distance_is_that_of_the_svd(seed, D, k, t):
     X, Q = cloud(seed, 30, D)
     near = NeighborIndex(X).nearest(Q, k)
-    found = plane_distances(X, Q, near, t)
+    distances = plane_distances(X, Q, near, t)
     rows = near.indices.reshape(len(Q), k)
-    wanted = [reference.plane_distance(X, x, r, t) for x, r in zip(Q, rows, strict=True)]
-    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9 * np.abs(Q).max())
+    expected = [reference.plane_distance(X, x, r, t) for x, r in zip(Q, rows, strict=True)]
+    np.testing.assert_allclose(distances, expected, rtol=1e-9, atol=1e-9 * np.abs(Q).max())
 
 
 @given(seeds, st.integers(1, 9), st.sampled_from([(2, 5, 12), (12, 3), (1,), (3, 3)]))
@@ -40,17 +40,17 @@ def test_soft_distance_is_that_of_stacked_least_squares(seed, D, sizes):
     X, Q = cloud(seed, 30, D)
     near = NeighborIndex(X).nearest(Q, max(sizes))
     ridges = (0.3, 0.05, 0.01)[: len(sizes)]
-    found = soft_plane_distances(X, Q, near, sizes, ridges)
+    distances = soft_plane_distances(X, Q, near, sizes, ridges)
     rows = near.indices.reshape(len(Q), -1)
     for at, (k, ridge) in enumerate(zip(sizes, ridges, strict=True)):
         if k == 1:  # no direction at all
-            wanted = np.linalg.norm(Q - X[rows[:, 0]], axis=1)
+            expected = np.linalg.norm(Q - X[rows[:, 0]], axis=1)
         else:
-            wanted = [
+            expected = [
                 reference.soft_plane_distance(X, x, r[:k], ridge)
                 for x, r in zip(Q, rows, strict=True)
             ]
-        np.testing.assert_allclose(found[:, at], wanted, rtol=1e-7)
+        np.testing.assert_allclose(distances[:, at], expected, rtol=1e-7)
 
 
 @given(seeds, st.integers(1, 12))
@@ -67,7 +67,7 @@ def test_spectral_shares_are_squared_components(seed, d):
 
 @pytest.mark.parametrize("D", [3, 40])
 def test_height_over_a_plane(D):
-    """Points of a plane in D dimensions, and queries at known heights over it."""
+    """Queries at known heights above a plane in D dimensions."""
     rng = np.random.default_rng(0)
     frame = np.linalg.qr(rng.normal(size=(D, 3)))[0]
     X = rng.random((60, 2)) @ frame[:, :2].T
@@ -81,14 +81,14 @@ def test_sparse_points_give_the_same():
     X = sparse.random(60, 300, density=0.05, random_state=0, format="csr")
     Q = sparse.random(5, 300, density=0.05, random_state=1, format="csr")
     near = NeighborIndex(X).nearest(Q, 8)
-    dense, asked = X.toarray(), Q.toarray()
+    dense, queries = X.toarray(), Q.toarray()
     np.testing.assert_allclose(
-        plane_distances(X, Q, near, 3), plane_distances(dense, asked, near, 3), rtol=1e-12
+        plane_distances(X, Q, near, 3), plane_distances(dense, queries, near, 3), rtol=1e-12
     )
     sizes, ridges = (4, 8), (0.1, 0.01)
     np.testing.assert_allclose(
         soft_plane_distances(X, Q, near, sizes, ridges),
-        soft_plane_distances(dense, asked, near, sizes, ridges),
+        soft_plane_distances(dense, queries, near, sizes, ridges),
         rtol=1e-12,
     )
 
@@ -111,14 +111,14 @@ def test_collinear_neighbours_span_a_line_only():
 def test_units_do_not_matter(size):
     X, Q = cloud(0, 40, 5)
     near = NeighborIndex(X).nearest(Q, 12)
-    for found, wanted in (
+    for scaled, expected in (
         (plane_distances(size * X, size * Q, near, 2), plane_distances(X, Q, near, 2)),
         (
             soft_plane_distances(size * X, size * Q, near, (12,), (0.1,)),
             soft_plane_distances(X, Q, near, (12,), (0.1,)),
         ),
     ):
-        np.testing.assert_allclose(found, size * wanted, rtol=1e-9)
+        np.testing.assert_allclose(scaled, size * expected, rtol=1e-9)
 
 
 def test_isolation_is_the_mean_distance_of_the_neighbours():

@@ -10,7 +10,7 @@ from outsample.report.page import Picture, Section, Table, write_file
 
 PathLike = str | os.PathLike[str]
 Run = TypeVar("Run")
-EXACT = 17  # Significant digits of the results: as many as tell any two numbers apart
+EXACT = 17  # Significant digits of the results: enough to restore every float64
 
 
 class Benchmark(NamedTuple):
@@ -42,8 +42,8 @@ class Bench(NamedTuple, Generic[Run]):
         try:
             run = self.restored(json.loads(Path(path).read_bytes()))
         except (AttributeError, KeyError, TypeError, ValueError) as fault:
-            words = f"{path} does not hold results of this benchmark: {fault!r}"
-            raise ValueError(words) from fault
+            message = f"{path} does not hold results of this benchmark: {fault!r}"
+            raise ValueError(message) from fault
         return self._draw(out_dir, run, [])
 
     def _draw(self, out_dir: PathLike, run: Any, files: list[Path]) -> Benchmark:
@@ -59,22 +59,22 @@ class UnknownNameError(ValueError):
     """Raised for a name that does not exist."""
 
 
-def chosen_by_name(
-    what: str, listed: Sequence[Any], names: Sequence[str], called: Callable[[Any], set[str]],
+def select_by_name(
+    kind: str, items: Sequence[Any], names: Sequence[str], names_of: Callable[[Any], set[str]],
     fold: Callable[[str], str] = str,
 ) -> list[Any]:  # fmt: skip
     """Return the items whose names are, or start with, those listed; all without a list."""
-    titles, kept = {each.name: called(each) for each in listed}, set()
+    titles, kept = {item.name: names_of(item) for item in items}, set()
     for name in names:
-        asked = fold(name)
-        matches = {at for at, words in titles.items() if asked in words} or {
-            at for at, words in titles.items() if any(word.startswith(asked) for word in words)
+        prefix = fold(name)
+        matches = {at for at, words in titles.items() if prefix in words} or {
+            at for at, words in titles.items() if any(word.startswith(prefix) for word in words)
         }
         if not matches:
-            words = f"there is no {what} {name!r}; the {what}s are: {', '.join(titles)}"
-            raise UnknownNameError(words)
+            message = f"there is no {kind} {name!r}; the {kind}s are: {', '.join(titles)}"
+            raise UnknownNameError(message)
         kept |= matches
-    return [each for each in listed if not names or each.name in kept]
+    return [item for item in items if not names or item.name in kept]
 
 
 def fields_of(kind: Any, saved: dict[str, Any]) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from outsample import __version__
 
 def data_folder(folder: str | None = None) -> Path | None:
     """Return the data folder: the argument, OUTSAMPLE_DATA, or the default; None if missing."""
-    chosen = Path(folder or os.environ.get("OUTSAMPLE_DATA") or "../shared/data")
-    return chosen if chosen.is_dir() else None
+    path = Path(folder or os.environ.get("OUTSAMPLE_DATA") or "../shared/data")
+    return path if path.is_dir() else None
 
 
 def versions(packages: Sequence[str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from itertools import count
 Progress = Callable[[float, str], None]
 
 
-class Teller:
+class RunProgress:
     """Converts the progress of named parts to that of the run; weights are rough seconds."""
 
     def __init__(self, progress: Progress | None, weights: Mapping[str, float]) -> None:
@@ -21,9 +21,9 @@ class Teller:
         begin, weight = self.done, self.weights[name]
         self.done += weight
 
-        def tell(share: float, what_next: str) -> None:
+        def tell(share: float, next_step: str) -> None:
             if self.progress is not None:
-                self.progress((begin + share * weight) / self.total, what_next)
+                self.progress((begin + share * weight) / self.total, next_step)
 
         return tell
 
@@ -33,8 +33,8 @@ class Teller:
             self.progress(1.0, "done")
 
 
-def step_by_step(tell: Progress, n_steps: int, what: str) -> Callable[[object], None]:
+def step_by_step(report: Progress, n_steps: int, task: str) -> Callable[[object], None]:
     """Report the start of a task, and return a callback for the end of each of its steps."""
     done = count(1)
-    tell(0.0, what)
-    return lambda step: tell(next(done) / n_steps, what)
+    report(0.0, task)
+    return lambda step: report(next(done) / n_steps, task)

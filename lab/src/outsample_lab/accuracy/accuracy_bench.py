@@ -20,10 +20,10 @@ from outsample_lab.progress import Progress
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "umap-learn", "openTSNE")
 PROTOCOL = (
-    "Each map is made of all points. The images of a random fifth are hidden and placed again from"
-    " the points and the rest of the map; a figure is the mean distance from the true image over"
-    " the root mean square size of the map, the mean of the splits. On the sphere the new points"
-    " are drawn at random, and the mean distance is not divided. Every method runs on one thread."
+    "Each map is computed from all points. The coordinates of a random fifth are held out and"
+    " predicted from the other points. A figure is the mean distance to the true position divided"
+    " by the root mean square size of the map, averaged over the splits. On the sphere the new"
+    " points are random, and the mean distance is not divided. Every method runs on one thread."
 )
 
 
@@ -37,14 +37,14 @@ def run_accuracy(
     show: Callable[[str, Table | None], None] | None = None,
 ) -> Benchmark:
     """Measure, and write ``accuracy.json``, ``accuracy.png`` and ``accuracy.html``."""
-    # `quick` takes three small maps, unless others are named, and one split; `show` gets a title
-    # and a table of each map as soon as it is measured.
+    # `quick` selects three small maps, unless others are named, and one split; `show` receives a
+    # title and a table of each map as soon as it is measured.
     maps = accuracy.select(names or (QUICK if quick else ()))
     check_writable(out_dir)
     seeds = (0,) if quick else (0, 1, 2)
     on_map = None if show is None else lambda result: show(*map_report(result))
     begin = perf_counter()
-    with threadpool_limits(1):  # ours runs on one thread too, so that times compare
+    with threadpool_limits(1):  # as our own code, so that times are comparable
         results = accuracy.run(maps, seeds, folder, progress, on_map)
     run = AccuracyRun(PROTOCOL, seeds, versions(PACKAGES), perf_counter() - begin, results)
     return ACCURACY.write(out_dir, run)
@@ -52,12 +52,13 @@ def run_accuracy(
 
 def run_record(run: AccuracyRun) -> dict[str, Any]:
     """Return a run as plain values for JSON, including the statistics derived from its rows."""
-    return plain(run._replace(maps=()), EXACT) | {"maps": [_map_record(each) for each in run.maps]}
+    maps = [_map_record(result) for result in run.maps]
+    return plain(run._replace(maps=()), EXACT) | {"maps": maps}
 
 
 def restored_run(saved: dict[str, Any]) -> AccuracyRun:
     """Return the run of a record of `run_record`."""
-    maps = [_restored_map(each) for each in saved["maps"]]
+    maps = [_restored_map(record) for record in saved["maps"]]
     return restored(AccuracyRun, fields_of(AccuracyRun, saved) | {"maps": []})._replace(maps=maps)
 
 

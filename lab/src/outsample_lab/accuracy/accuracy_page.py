@@ -13,8 +13,8 @@ from outsample_lab.bench_files import settings_section
 from outsample_lab.plots.dots import ratio_chart
 
 BARS = (
-    "Other: the best of the other methods. Bars: share of points within the error bar of"
-    " PCAExtension(), which promises 90 %."
+    "Other: the best of the other methods. Bars: coverage of the error bars of PCAExtension(); the"
+    " target is 90 %."
 )
 SUMMARY = ("Map", "Ours", "Other", "which", "Target", "met", "bars")
 
@@ -60,8 +60,8 @@ def _covered(result: MapResult) -> str:
     share = f"{100 * result.coverage:.1f} %"
     least = ""
     if result.tenths is not None:
-        least = f", {100 * result.tenths.lowest:.0f} % of the worst tenth"
-    return f"The error bars of PCAExtension() hold {share} of the points{least}; 90 % are promised."
+        least = f", {100 * result.tenths.lowest:.0f} % in the worst decile"
+    return f"The error bars of PCAExtension() cover {share} of the points{least}; target 90 %."
 
 
 def tenths_table(result: MapResult) -> list[Table]:
@@ -77,8 +77,8 @@ def tenths_table(result: MapResult) -> list[Table]:
         [name, *(f"{100 * share:.0f}" if np.isfinite(share) else "-" for share in shares)]
         for name, shares in lines.items()
     ]
-    header = ("Per cent held, by", *map(str, range(1, len(rows[0]))))
-    return [Table(header, rows, "Error bars: true images held, in each tenth of the points.")]
+    header = ("Coverage, %, by", *map(str, range(1, len(rows[0]))))
+    return [Table(header, rows, "Coverage of the error bars in each decile of the points.")]
 
 
 def ratios(results: Sequence[MapResult]) -> Picture | None:
@@ -116,21 +116,21 @@ def accuracy_page(run: AccuracyRun, picture: Picture | None) -> str:
                 (row.result.name, row.parameters) for result in done for row in result.rows
             ),
         ],
-        lead="Points whose true place on the map is known are hidden and placed again: by"
-        " PCAExtension() with all defaults, by the paper's weights, and by other methods.",
+        lead="Held-out points whose true position is known are placed by PCAExtension() with all"
+        " defaults, by the paper's weights, and by other methods.",
         facts=[
             (f"{met} of {len(done)}", "targets met"),
-            (f"{first} of {len(done)}", "maps on which no other method is nearer to the truth"),
+            (f"{first} of {len(done)}", "maps on which no other method has a lower error"),
         ],
         footer=f"Made by outsample bench accuracy on this computer. {made}.",
     )
 
 
 def _section(result: MapResult) -> Section:
-    made = f"made in {result.map_seconds:.1f} s"
+    made = f"computed in {result.map_seconds:.1f} s"
     words = [f"{_shape(result)}; {made}. {_covered(result)}"]
     if result.chosen:
-        words.append(f"PCAExtension() chose: {'; '.join(dict.fromkeys(result.chosen))}.")
+        words.append(f"PCAExtension() selected: {'; '.join(dict.fromkeys(result.chosen))}.")
     words += [
         f"{row.result.name} failed. {row.result.failure}." for row in result.rows
         if row.result.failure

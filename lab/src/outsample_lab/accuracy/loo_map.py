@@ -1,9 +1,9 @@
 """The leave-one-out map of t-SNE: the loss of one new point, all others fixed.
 
 The idea of Z. Liu, R. Ma and Y. Zhong ("Assessing and improving reliability of neighbor embedding
-methods: a map-continuity perspective", 2025), written down from the loss of t-SNE alone: a new
-point hardly moves the others, so it goes where its own share of the loss is least. Plain NumPy in
-the units of t-SNE; `outsample.placers.neighbor_loss` is our own form of it, which knows no units.
+methods: a map-continuity perspective", 2025), implemented from the loss of t-SNE: a new point
+hardly moves the others, so it is placed where its own terms of the loss are smallest. Plain NumPy
+in the units of t-SNE; `outsample.placers.neighbor_loss` is our scale-free version.
 """
 
 from collections.abc import Callable
@@ -16,18 +16,20 @@ from sklearn.neighbors import NearestNeighbors
 Array = NDArray[np.float64]
 Place = Callable[[Array], Array]
 PERPLEXITY = 30.0  # scikit-learn's
-STARTS = 3  # The mean image by affinity, and the images of the nearest ones
+STARTS = 3  # The mean image by affinity, and the images of the two nearest neighbours
 STEPS = 60
 CHUNK = 500
 
 
 def loo_map(X: Array, Y: Array, perplexity: float = PERPLEXITY) -> Place:
-    r"""Place y at the least ``sum_j -p_j log w_j + (n + 1) w_j / Z``, w_j = 1 / (1 + |y - y_j|^2).
+    r"""Return a function that places points y where their loss is smallest.
+
+    The loss is ``sum_j -p_j log w_j + (n + 1) w_j / Z``, with w_j = 1 / (1 + |y - y_j|^2).
 
     These are the terms of t-SNE's loss that a point (n + 1) adds: p its affinities to its
     neighbours, of the perplexity of the map; Z the sum of w over all pairs of the map, frozen.
-    Each step takes the minimum of the attraction's parabola and adds the repulsion; the best of a
-    few starts stays.
+    Each step minimises a quadratic bound of the attraction and adds the repulsion; the result is
+    the best of several starts.
     """
     k = min(int(3 * perplexity), len(X))
     index = NearestNeighbors(n_neighbors=k).fit(X)
@@ -65,7 +67,7 @@ def affinities(squared: Array, perplexity: float) -> Array:
     """
     squared = squared - squared[:, :1]
     low, high = np.full((len(squared), 1), -60.0), np.full((len(squared), 1), 60.0)
-    for _ in range(60):  # halving the interval of the logarithm of the precision
+    for _ in range(60):  # bisection for the logarithm of the precision
         middle = (low + high) / 2
         p = np.exp(-squared * np.exp(middle))
         p /= p.sum(axis=1, keepdims=True)

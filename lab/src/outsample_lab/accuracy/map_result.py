@@ -22,15 +22,15 @@ class MapResult(NamedTuple):
     name: str
     title: str
     kind: str
-    stated_target: float | None = None  # Mean error to reach; None asks for the lowest of the table
+    stated_target: float | None = None  # Mean error to reach; None: that of the best peer
     rows: Sequence[MapRow] = ()
     n_points: int = 0
     n_columns: int = 0
     n_components: int = 0
     map_seconds: float = 0.0
-    coverage: float | None = None  # Share of hidden points within our error bars; 90 % are promised
-    tenths: Coverage | None = None  # The same by tenths of the points
-    chosen: tuple[str, ...] = ()  # What PCAExtension() chose, split by split
+    coverage: float | None = None  # Of our error bars on held-out points; the target is 90 %
+    tenths: Coverage | None = None  # Coverage by deciles
+    chosen: tuple[str, ...] = ()  # Models that PCAExtension() selected, by split
     skipped: str = ""
 
     @property
@@ -56,7 +56,7 @@ class MapResult(NamedTuple):
         """True if our row reaches the target."""
         if self.ours is None or self.target is None:
             return False
-        return bool(self.ours.error <= self.target)  # False for NaN: a failure meets nothing
+        return bool(self.ours.error <= self.target)  # False for NaN
 
 
 class AccuracyRun(NamedTuple):

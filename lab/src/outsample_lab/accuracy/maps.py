@@ -1,8 +1,8 @@
-"""The maps of the benchmark, and how points are hidden from them.
+"""The maps of the benchmark, and how points are held out.
 
-A map is made of *all* points; then the images of some are hidden, so that the true place of every
-hidden point is known. On the paper's sphere the map is a formula, and the hidden points are new.
-Everything is computed here or comes with scikit-learn, except MNIST, which is read from a file.
+A map is computed from *all* points; then the coordinates of some points are held out, so that their
+true positions are known. On the paper's sphere the map is a formula, and new points are generated.
+Data are computed here or are part of scikit-learn, except MNIST, which is read from a file.
 """
 
 from collections.abc import Callable, Sequence
@@ -49,16 +49,15 @@ class MapSpec(NamedTuple):
     name: str  # For the command line and the file of results
     title: str
     kind: str  # The method that made the map: ``"tsne"``, ``"umap"``, ... or `SPHERE`.
-    target: float | None  # Mean error to reach; None asks for the lowest of the table
+    target: float | None  # Mean error to reach; None: that of the best peer
     make: Callable[[Path | None], Pair]  # Takes the folder of data
     minutes: float  # Rough cost of map and rows, for the time left
 
 
 def cases(spec: MapSpec, X: Array, Y: Array, seeds: Sequence[int] = (0, 1, 2)) -> list[Case]:
-    """Return splits of a map with a fifth of its points hidden, one per seed.
+    """Return splits of a map with a fifth of its points held out, one per seed.
 
-    The sphere hides nothing: its new points are drawn at random, 100 for each of 8 seeds, as in the
-    paper.
+    The sphere has random new points instead, 100 for each of 8 seeds, as in the paper.
     """
     if spec.kind == SPHERE:
         draws = 8
@@ -114,20 +113,20 @@ def _sheet(name: str, folder: Path | None) -> Array:
 
 
 def _mnist(folder: Path | None) -> Array:
-    return _kept_mnist(data_file(folder, MNIST_FILE))
+    return _cached_mnist(data_file(folder, MNIST_FILE))
 
 
 @lru_cache(maxsize=1)
-def _kept_mnist(path: Path) -> Array:
-    return mnist_points(path, MNIST_ROWS)  # kept, for four maps want them
+def _cached_mnist(path: Path) -> Array:
+    return mnist_points(path, MNIST_ROWS)  # cached, because four maps use them
 
 
 def mnist_points(path: Path, n: int) -> Array:
     """Return at most n random images as 50 principal components."""
     with np.load(path, allow_pickle=False) as file:
         images = file["X_train"]
-    chosen = np.random.default_rng(0).choice(len(images), min(n, len(images)), replace=False)
-    pixels = images[chosen].reshape(len(chosen), -1) / 255.0
+    rows = np.random.default_rng(0).choice(len(images), min(n, len(images)), replace=False)
+    pixels = images[rows].reshape(len(rows), -1) / 255.0
     n_components = min(50, *pixels.shape)
     return np.asarray(PCA(n_components, random_state=0).fit_transform(pixels))
 
@@ -166,7 +165,7 @@ def _map(
     return MapSpec(name, title, kind, target, partial(_made, points, embed), minutes)
 
 
-# The benchmark, from the cheapest map to the dearest.
+# The maps, from the fastest to the slowest.
 MAPS: tuple[MapSpec, ...] = (
     MapSpec("sphere-900", "sphere, 900", SPHERE, 1e-5, partial(_sphere, 30), 0.15),
     MapSpec("sphere-2500", "sphere, 2500", SPHERE, 3e-6, partial(_sphere, 50), 0.2),

@@ -1,8 +1,7 @@
 """Other methods to extend a map, with ``fit(X, Y)`` and ``predict(X)``.
 
-They are what people use in place of this library. Each is given a fair chance: settings are the
-usual ones or chosen on the training points, and where a method cannot take all points the row
-says how many it took.
+These are common alternatives to this library. Parameters are the defaults, or are tuned on the
+training points; if a method cannot use all points, its row states how many it uses.
 """
 
 from collections.abc import Callable
@@ -70,7 +69,7 @@ def local_rbf(X: Array, Y: Array, kernel: str, neighbors: int = 50) -> Place:
 
 def gaussian_process(X: Array, Y: Array) -> Place:
     """Return Gaussian-process regression, the extension of Barkan, Weill and Averbuch (2016)."""
-    # Length and noise are chosen by likelihood on some rows; then all it can take are factored.
+    # Length and noise are tuned by likelihood on a sample; then up to PROCESS_ROWS are factored.
     order = np.random.default_rng(0).permutation(len(X))
     sample, all_rows = order[:LIKELIHOOD_ROWS], order[:PROCESS_ROWS]
     length = np.sqrt(median_squared_distance(X))
@@ -151,7 +150,7 @@ def by_umap(X: Array, Y: Array) -> Place:
     """Return a placement by umap-learn's optimisation on a fixed map."""
     import umap
 
-    # One epoch from a random start: of the fit only the graph is wanted.
+    # One epoch from a random start, because only the graph of the fit is used.
     reducer: Any = umap.UMAP(random_state=0, n_jobs=1, init="random", n_epochs=1)
     reducer.fit(X)
     reducer.n_epochs = None  # its own number of epochs for placing
@@ -174,8 +173,8 @@ def missing(X: Array, Y: Array, package: str) -> Place:
 
 def extenders(kind: str, step: float | None = None) -> list[Extender]:
     """Return the methods for a map: ours, the paper's weightings, our kernels, others."""
-    # `kind` made the map: t-SNE and UMAP maps have placements of their own. `step` is that of the
-    # sphere's grid, on which the paper's radii depend.
+    # `kind` is the method of the map: t-SNE and UMAP have their own transform. `step` is that of
+    # the sphere's grid, on which the paper's radii depend.
     available = [Extender(METHOD, OURS, outsample.PCAExtension, "all defaults")]
     settings: dict[str, Any] = {"n_neighbors": 15} if step is None else sphere.radii(step)
     near = "15 neighbours" if step is None else "radii 2.3 h and 1.5 h, c = 2"
@@ -213,7 +212,7 @@ def extenders(kind: str, step: float | None = None) -> list[Extender]:
         build = _peer(learn) if find_spec(module) else _peer(missing, package=package)
         available.append(Extender(f"{package}, own transform", PEER, build, note))
     if kind == "tsne":
-        note = "least loss of one more point, perplexity 30, all others fixed"
+        note = "minimises the loss of one additional point, perplexity 30, others fixed"
         available.append(Extender("LOO-map", PEER, _peer(loo_map), note))
     return available
 

@@ -62,22 +62,24 @@ def contenders(X: np.ndarray) -> list[Contender]:
     ]
 
 
-def manners(each: Contender, X: np.ndarray, new: np.ndarray, junk: np.ndarray) -> dict[str, Any]:
+def manners(
+    contender: Contender, X: np.ndarray, new: np.ndarray, junk: np.ndarray
+) -> dict[str, Any]:
     """Return the table row of a contender."""
-    size = np.sqrt(((each.Y - each.Y.mean(axis=0)) ** 2).sum(axis=1).mean())
-    batch = each.place(new)
-    alone = np.concatenate([each.place(row[None]) for row in new[:20]])
-    training = each.place(X[:200])
-    search = NearestNeighbors().fit(each.Y)
+    size = np.sqrt(((contender.Y - contender.Y.mean(axis=0)) ** 2).sum(axis=1).mean())
+    batch = contender.place(new)
+    alone = np.concatenate([contender.place(row[None]) for row in new[:20]])
+    training = contender.place(X[:200])
+    search = NearestNeighbors().fit(contender.Y)
     usual = np.quantile(search.kneighbors(n_neighbors=1)[0], 0.9)
-    hidden = search.kneighbors(each.place(junk), n_neighbors=1)[0] <= usual
+    hidden = search.kneighbors(contender.place(junk), n_neighbors=1)[0] <= usual
     return {
-        "name": each.name,
+        "name": contender.name,
         "alone": float(np.linalg.norm(batch[:20] - alone, axis=1).max() / size),
-        "known": float(np.linalg.norm(training - each.Y[:200], axis=1).mean() / size),
+        "known": float(np.linalg.norm(training - contender.Y[:200], axis=1).mean() / size),
         "hidden": float(hidden.mean()),
-        "detected": None if each.alarm_rate is None else each.alarm_rate(junk),
-        "any_map": each.any_map,
+        "detected": None if contender.alarm_rate is None else contender.alarm_rate(junk),
+        "any_map": contender.any_map,
     }
 
 
@@ -86,7 +88,7 @@ def main() -> None:
     images = load_digits().data
     X, new = images[:N], images[N : N + N_NEW]
     junk = np.random.default_rng(0).uniform(0, 16, (N_NEW, images.shape[1]))
-    rows = [manners(each, X, new, junk) for each in contenders(X)]
+    rows = [manners(contender, X, new, junk) for contender in contenders(X)]
     results = {"versions": {name: version(name) for name in PACKAGES}, "rows": rows}
     path = Path(__file__).parents[4] / "docs" / "figures" / "manners.json"
     path.write_text(json.dumps(results, indent=1) + "\n")

@@ -18,22 +18,22 @@ def service_kept(results: dict[str, Any]) -> dict[str, Any]:
 def service_targets(figures: dict[str, Any]) -> str:
     """Return a table with one row per target."""
     rows = []
-    for each in figures["targets"]:
-        unit = "" if each["unit"] == "times" else f" {each['unit']}"
-        asked = f"{'≥' if each['at_least'] else '≤'} {each['asked']:g}{unit}"
-        figure = f"{each['found']:.3g}{unit}"
-        note = f" ({each['note']})" if each["note"] else ""
-        rows.append([each["work"], asked, (f"**{figure}**" if each["met"] else figure) + note])
+    for target in figures["targets"]:
+        unit = "" if target["unit"] == "times" else f" {target['unit']}"
+        limit = f"{'≥' if target['at_least'] else '≤'} {target['asked']:g}{unit}"
+        figure = f"{target['found']:.3g}{unit}"
+        note = f" ({target['note']})" if target["note"] else ""
+        rows.append([target["work"], limit, (f"**{figure}**" if target["met"] else figure) + note])
     return table(["", "asked", "found"], rows) if rows else NOT_YET
 
 
 def service_loads(figures: dict[str, Any]) -> str:
     """Return a table with one row per load."""
     rows = [
-        [each["name"], f"{each['per_second']:,.0f}", f"{each['seconds']:.0f}",
-         f"{each['answered']:,}", f"{each['refused']:,}", f"{each['errors']:,}",
-         f"{each['p50']:.1f}", f"{each['p99']:.1f}", f"{each['megabytes']:.0f}"]
-        for each in figures["loads"]
+        [load["name"], f"{load['per_second']:,.0f}", f"{load['seconds']:.0f}",
+         f"{load['answered']:,}", f"{load['refused']:,}", f"{load['errors']:,}",
+         f"{load['p50']:.1f}", f"{load['p99']:.1f}", f"{load['megabytes']:.0f}"]
+        for load in figures["loads"]
     ]  # fmt: skip
     heads = ["load", "requests a second", "s", "answered", "refused", "errors", "p50, ms",
              "p99, ms", "MB"]  # fmt: skip

@@ -21,8 +21,8 @@ def speed_kept(results: dict[str, Any]) -> dict[str, Any]:
 
 def speed_targets(figures: dict[str, Any]) -> str:
     """Return a table of all targets with the measured figures."""
-    rows = [[each["work"], _measured(each), _quartiles(each), _target(each)]
-            for each in figures["targets"]]  # fmt: skip
+    rows = [[target["work"], _measured(target), _quartiles(target), _target(target)]
+            for target in figures["targets"]]  # fmt: skip
     return table(["", "measured", "quartiles", "target"], rows) if rows else NOT_YET
 
 
@@ -37,7 +37,7 @@ def speed_errors(figures: dict[str, Any]) -> str:
 
 
 def _curves(figures: dict[str, Any], chart: str, unit: str, exponent: bool = False) -> str:
-    curves = [each for each in figures["curves"] if each["chart"].startswith(chart)]
+    curves = [curve for curve in figures["curves"] if curve["chart"].startswith(chart)]
     if not curves:
         return NOT_YET
     sizes = sorted({size for curve in curves for size in curve["sizes"]})

@@ -27,7 +27,7 @@ from outsample_lab.figures.speed_figures import (
 from outsample_lab.figures.stream_figures import stream_days, stream_kept
 
 DOCS = Path(__file__).parents[4] / "docs"
-KEPT = DOCS / "figures"
+STORED = DOCS / "figures"
 PAGES = [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))]
 REGION = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -77,16 +77,16 @@ def condensed(results: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 def _accuracy(results: dict[str, Any]) -> dict[str, Any]:
     maps = [
         {
-            "title": each["title"],
-            "kind": each["kind"],
-            "n_points": each["n_points"],
-            "coverage": each["coverage"],
-            "worst": {key: min(each["tenths"][key]) for key in ("isolation", "density", "bar")},
-            "errors": {row["name"]: _short(row["error"]) for row in each["rows"]},
-            "families": {row["name"]: row["family"] for row in each["rows"]},
+            "title": result["title"],
+            "kind": result["kind"],
+            "n_points": result["n_points"],
+            "coverage": result["coverage"],
+            "worst": {key: min(result["tenths"][key]) for key in ("isolation", "density", "bar")},
+            "errors": {row["name"]: _short(row["error"]) for row in result["rows"]},
+            "families": {row["name"]: row["family"] for row in result["rows"]},
         }
-        for each in results["maps"]
-        if not each.get("skipped")
+        for result in results["maps"]
+        if not result.get("skipped")
     ]
     return {"seeds": results["seeds"], "versions": results["versions"], "maps": maps}
 
@@ -107,40 +107,44 @@ def _novelty(results: dict[str, Any]) -> dict[str, Any]:
 def best_others(figures: dict[str, Any]) -> str:
     """Return a table of our error and the lowest error of other libraries on each map."""
     rows = []
-    for each in _relative(figures):
-        peers = {name: error for name, error in each["errors"].items()
-                 if each["families"][name] == "peer" and name != LOO}  # fmt: skip
+    for result in _relative(figures):
+        peers = {name: error for name, error in result["errors"].items()
+                 if result["families"][name] == "peer" and name != LOO}  # fmt: skip
         best = min(peers, key=peers.__getitem__)
-        errors = _bold_least([each["errors"][OURS], peers[best]])
-        rows.append([each["title"], errors[0], f"{errors[1]} {best}"])
+        errors = _bold_least([result["errors"][OURS], peers[best]])
+        rows.append([result["title"], errors[0], f"{errors[1]} {best}"])
     return table(["map", "`PCAExtension()`", "best other library"], rows)
 
 
 def all_methods(figures: dict[str, Any]) -> str:
     """Return a table of the errors of all methods on all maps."""
     rows = []
-    for each in _relative(figures):
-        errors = dict(each["errors"])
+    for result in _relative(figures):
+        errors = dict(result["errors"])
         own = errors.get("umap-learn, own transform")
         if own is not None:
             errors["openTSNE, own transform"] = own
-        rows.append([each["title"], *_bold_least([errors.get(name) for name in ALL])])
+        rows.append([result["title"], *_bold_least([errors.get(name) for name in ALL])])
     return table(["map", *ALL.values()], rows)
 
 
 def kernel_methods(figures: dict[str, Any]) -> str:
     """Return a table of the errors of the kernel methods."""
-    rows = [[each["title"], *_bold_least([each["errors"].get(name) for name in (OURS, *KERNELS)])]
-            for each in _relative(figures) if each["errors"].get("MSE") is not None]  # fmt: skip
+    methods = (OURS, *KERNELS)
+    maps = [result for result in _relative(figures) if result["errors"].get("MSE") is not None]
+    rows = [
+        [result["title"], *_bold_least([result["errors"].get(name) for name in methods])]
+        for result in maps
+    ]
     return table(["map", "`PCAExtension()`", *KERNELS], rows)
 
 
 def coverage(figures: dict[str, Any]) -> str:
     """Return a table of the coverage of the error bars."""
     rows = []
-    for each in figures["maps"]:
-        worst = " / ".join(f"{100 * each['worst'][key]:.0f}" for key in each["worst"])
-        rows.append([each["title"], f"{100 * each['coverage']:.1f}", worst])
+    for result in figures["maps"]:
+        worst = " / ".join(f"{100 * result['worst'][key]:.0f}" for key in result["worst"])
+        rows.append([result["title"], f"{100 * result['coverage']:.1f}", worst])
     heads = ["map", "coverage, %", "lowest decile by isolation / density / bar width, %"]
     return table(heads, rows)
 
@@ -211,14 +215,14 @@ def written(text: str) -> str:
 
     def region(match: re.Match[str]) -> str:
         bench, made = TABLES[match[2]]
-        return f"{match[1]}\n{made(json.loads((KEPT / f'{bench}.json').read_text()))}\n{match[3]}"
+        return f"{match[1]}\n{made(json.loads((STORED / f'{bench}.json').read_text()))}\n{match[3]}"
 
     return REGION.sub(region, text)
 
 
 def _relative(figures: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the maps with relative errors: all but the sphere."""
-    return [each for each in figures["maps"] if each["kind"] != "sphere"]
+    return [result for result in figures["maps"] if result["kind"] != "sphere"]
 
 
 def _short(value: float | None) -> float | None:
@@ -251,7 +255,7 @@ def main(results: list[str]) -> None:
     for path in results:
         name, figures = condensed(json.loads(Path(path).read_text()))
         text = json.dumps(figures, indent=1, ensure_ascii=False)
-        (KEPT / f"{name}.json").write_text(text + "\n")
+        (STORED / f"{name}.json").write_text(text + "\n")
     for page in PAGES:
         page.write_text(written(page.read_text()))
 

@@ -1,7 +1,7 @@
 """Novelty detectors with ``fit(X)`` and ``score(X)``; a higher score is more unusual.
 
-They are what people use: those of scikit-learn and PyOD with their defaults, plain neighbour
-distances, and ours. What is not installed fails with a message that says so.
+Detectors of scikit-learn and PyOD with their defaults, neighbour distances, and ours. A detector
+that is not installed fails with a message.
 """
 
 from collections.abc import Callable, Sequence

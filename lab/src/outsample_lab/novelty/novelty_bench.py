@@ -25,28 +25,28 @@ PROTOCOL = {
     "all": "Every detector learns from the same normal rows, then ranks the same new rows, some"
     " normal and some anomalous, on one thread. Figures are the area under the ROC curve and the"
     " average precision, means over the seeds. A detector that fails on a set has no figure there"
-    " and is last in the ranking of that set; one that runs on no set of a group is not ranked.",
-    "outliers": "Outlier sets: a random half of the normal rows to learn from, the rest and all"
-    f" outliers as new rows; at most {TRAINING_ROWS} rows to learn from and {NEW_ROWS} new ones,"
-    " both classes thinned at the same rate. Columns are standardised by the training rows; a"
-    " column that is constant there is 0 everywhere. Some sets hold equal rows, so a new row may"
-    " equal one that was learned from.",
-    "images": "Digits and MNIST: half of nine classes to learn from, the other half and the whole"
+    " and the last rank on that set; a detector that runs on no set of a group is not ranked.",
+    "outliers": "Outlier sets: a random half of the normal rows for training, the other half and"
+    f" all outliers as new rows; at most {TRAINING_ROWS} training rows and {NEW_ROWS} new rows,"
+    " both classes sampled at the same rate. Columns are standardised by the training rows; a"
+    " column that is constant in them is set to 0. Some sets contain duplicate rows, so a new row"
+    " can equal a training row.",
+    "images": "Digits and MNIST: half of nine classes for training, the other half and the whole"
     f" tenth class as new rows, for MNIST at most {TRAINING_ROWS} and {IMAGES}. Grey values"
-    " from 0 to 1, not standardised. One seed for MNIST, three for all else.",
-    "fresh": "Sets that did not choose the score: the constants of NoveltyDetector() were chosen by"
-    " the areas on outlier sets and digits; NSL-KDD was looked at on the way. COIL-20 like the"
-    " digits, each object held out in turn; NSL-KDD with its numeric columns, log(1 + x),"
-    " standardised, normal rows of its training file to learn from, and its test file.",
-    "junk": f"Images that are none: half of all images to learn from; of each kind {JUNK_ROWS}"
-    " against the other half: one random grey value all over, a real image times 10, uniform"
-    " noise, the pixels of a real image shuffled, each in its own way.",
+    " from 0 to 1, not standardised. One seed for MNIST, three for the others.",
+    "fresh": "Sets that were not used to choose the score: the constants of NoveltyDetector() were"
+    " chosen by AUC on outlier sets and digits; NSL-KDD was inspected during development. COIL-20"
+    " as the digits, each object held out in turn; NSL-KDD with its numeric columns, log(1 + x),"
+    " standardised, normal rows of its training file for training, and its test file.",
+    "junk": f"Non-digit images: half of all images for training; {JUNK_ROWS} images of each kind"
+    " against the other half: constant with a random grey value, a real image times 10, uniform"
+    " noise, a real image with shuffled pixels.",
     "darpa": "Network traffic, DARPA 1998: 14 counts of each minute with traffic, log(1 + x),"
-    " standardised by the training rows. One quiet day to learn from, then every later day with at"
-    " least 3 minutes of either kind, each by itself; the figure is the mean over the days. Left"
-    f" out: {', '.join(FLOODED)}, on which one attack runs in nearly every minute. Loud minutes"
-    f" have more than {LOUD_CONNECTIONS} connections of {', '.join(FLOODS_AND_SCANS)}. The days do"
-    " not depend on the seed, only the detectors do.",
+    " standardised by the training rows. One quiet day for training, then every later day with at"
+    " least 3 minutes of either class, each separately; the figure is the mean over the days."
+    f" Omitted: {', '.join(FLOODED)}, on which one attack runs in nearly every minute. Loud minutes"
+    f" have more than {LOUD_CONNECTIONS} connections of {', '.join(FLOODS_AND_SCANS)}. Only the"
+    " detectors depend on the seed, not the days.",
 }
 
 
@@ -61,14 +61,14 @@ def run_novelty(
     show: Callable[[str, Table | None], None] | None = None,
 ) -> Benchmark:
     """Measure, and write ``novelty.json``, ``novelty.png`` and ``novelty.html``."""
-    # `quick` takes a few small sets, unless others are named, and one seed; `listed` names
-    # detectors; `show` gets a title and a table of each set as soon as it is measured.
+    # `quick` selects a few small sets, unless others are named, and one seed; `listed` names
+    # detectors; `show` receives a title and a table of each set as soon as it is measured.
     sources, lines = novelty.select(names or (QUICK if quick else ())), detectors(listed)
     check_writable(out_dir)
     seeds = (0,) if quick else (0, 1, 2)
     on_set = None if show is None else lambda result: show(*novelty_page.set_report(result))
     begin = perf_counter()
-    with threadpool_limits(1):  # ours runs on one thread too, so that times compare
+    with threadpool_limits(1):  # as our own code, so that times are comparable
         sets = novelty.run(sources, seeds, folder, listed=lines, progress=progress, on_set=on_set)
     run = NoveltyRun(PROTOCOL, seeds, versions(PACKAGES), perf_counter() - begin, sets)
     return NOVELTY.write(out_dir, run)
@@ -85,16 +85,16 @@ def run_record(run: NoveltyRun) -> dict[str, Any]:
         }
         for name, group in grouped(run.sets).items()
     }
-    sets = [_set_record(each) for each in run.sets]
+    sets = [_set_record(result) for result in run.sets]
     return plain(run._replace(sets=()), EXACT) | {"groups": groups, "sets": sets}
 
 
 def restored_run(saved: dict[str, Any]) -> NoveltyRun:
     """Return the run of a record of `run_record`."""
     sets = [
-        fields_of(SetResult, each)
-        | {"rows": [fields_of(DetectorRow, row) for row in each.get("rows", ())]}
-        for each in saved["sets"]
+        fields_of(SetResult, record)
+        | {"rows": [fields_of(DetectorRow, row) for row in record.get("rows", ())]}
+        for record in saved["sets"]
     ]
     run: NoveltyRun = restored(NoveltyRun, fields_of(NoveltyRun, saved) | {"sets": sets})
     return run

@@ -12,7 +12,7 @@ from outsample_lab.novelty.standings import Group, Standing, grouped
 from outsample_lab.plots.dots import AreaGroup, area_chart
 from outsample_lab.wording import plural
 
-STANDING = ("Detector", "Mean rank", "Mean AUC", "Mean AP", "s a set", "sets")
+STANDING = ("Detector", "Mean rank", "Mean AUC", "Mean AP", "s per set", "sets")
 ROWS = ("Detector", "AUC", "±", "AP", "±", "s")
 SUMMARY = ("Set", "rows", "columns", "new", "unusual", "AUC", "best other", "which", "false alarms")
 ALARMS = f"False alarms: share of the normal new rows with a p-value of at most {LEVEL:g}."
@@ -69,7 +69,7 @@ def _shape(result: SetResult) -> str:
     days = f" on {len(result.parts)} days" if result.parts else ""
     return (
         f"{result.n_training} rows, {result.n_columns} columns; {result.n_new} new,"
-        f" {result.n_strange} strange{days}"
+        f" {result.n_anomalous} anomalous{days}"
     )
 
 
@@ -79,14 +79,14 @@ def _alarmed(result: SetResult) -> str:
     if alarms is None:
         return ""
     words = (
-        f"p-value at most {alarms.level:g}: {alarms.strange:.1%} of the strange rows,"
-        f" {alarms.normal:.1%} of the normal ones."
+        f"p-value at most {alarms.level:g}: {alarms.anomalous:.1%} of the anomalous rows,"
+        f" {alarms.normal:.1%} of the normal rows."
     )
-    if alarms.loud is None or alarms.normal_beside_loud is None:
+    if alarms.loud is None or alarms.normal_on_loud_days is None:
         return words
     return (
-        f"{words} Of {alarms.n_loud} loud minutes {alarms.loud:.1%}, beside"
-        f" {alarms.normal_beside_loud:.1%} of the normal minutes of the same days."
+        f"{words} Of {alarms.n_loud} loud minutes {alarms.loud:.1%}, compared with"
+        f" {alarms.normal_on_loud_days:.1%} of the normal minutes of the same days."
     )
 
 
@@ -106,7 +106,7 @@ def area_picture(results: Sequence[SetResult]) -> Picture | None:
     return Picture(
         area_chart(shown, METHOD),
         "Areas under the ROC curve of all detectors on all sets",
-        "A line a set. The number is ours; the dashed line is chance.",
+        "One line per set. The number is ours; the dashed line is chance.",
     )
 
 
@@ -158,7 +158,7 @@ def _group(group: Group) -> Section:
 
 def _summary(result: SetResult) -> list[str]:
     ours, peer, alarms = result.ours, result.best_peer, result.alarms
-    counts = result.n_training, result.n_columns, result.n_new, result.n_strange
+    counts = result.n_training, result.n_columns, result.n_new, result.n_anomalous
     return [
         result.title,
         *map(str, counts),

@@ -1,6 +1,6 @@
 """Measure how well detectors fitted to normal rows rank anomalous rows.
 
-For each set and each seed: every detector learns from the same normal rows and ranks the same new
+For each set and each seed, every detector is fitted to the same normal rows and ranks the same new
 rows. The figures are the area under the ROC curve and the average precision; 0.5 is chance for
 the first, the share of anomalous rows for the second.
 """
@@ -17,11 +17,11 @@ from scipy.stats import rankdata
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from outsample_lab.accuracy.maps import Unavailable
-from outsample_lab.bench_files import chosen_by_name
+from outsample_lab.bench_files import select_by_name
 from outsample_lab.novelty.detectors import Detector, detectors
 from outsample_lab.novelty.set_result import LEVEL, Alarms, DetectorRow, SetResult
 from outsample_lab.novelty.splits import SOURCES, Source, Split, Trial
-from outsample_lab.progress import Progress, Teller
+from outsample_lab.progress import Progress, RunProgress
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -30,13 +30,13 @@ Mask = NDArray[np.bool_]
 def select(names: Sequence[str]) -> list[Source]:
     """Return the sources whose names are, or start with, those listed; all without a list.
 
-    A group's name stands for all its sources; the number in front of a name may be left out, and
-    capitals do not matter.
+    The name of a group selects all its sources. The number in front of a name can be omitted, and
+    case does not matter.
 
     >>> [source.name for source in select(["stamps", "darpa"])]
     ['37_Stamps', 'darpa-06-11', 'darpa-06-16']
     """
-    return chosen_by_name("set", SOURCES, names, _names, str.lower)
+    return select_by_name("set", SOURCES, names, _names, str.lower)
 
 
 def _names(source: Source) -> set[str]:
@@ -56,15 +56,16 @@ def run(
     on_set: Callable[[SetResult], None] | None = None,
 ) -> list[SetResult]:
     """Measure every detector on every set, one random split per seed."""
-    # Sets that need a data file are skipped without its folder; `on_set` gets each result at once.
+    # Sets that need a data file are skipped without its folder; `on_set` receives each result.
     lines = detectors() if listed is None else listed
-    teller, results = Teller(progress, {each.name: each.minutes for each in sources}), []
+    run_progress = RunProgress(progress, {source.name: source.minutes for source in sources})
+    results = []
     for source in sources:
-        for result in run_source(source, seeds, folder, lines, teller.part(source.name)):
+        for result in run_source(source, seeds, folder, lines, run_progress.part(source.name)):
             results.append(result)
             if on_set is not None:
                 on_set(result)
-    teller.finish()
+    run_progress.finish()
     return results
 
 
@@ -99,10 +100,10 @@ def run_source(
 def _measure(detector: Detector, seed: int, split: Split, tables: "dict[str, _SetFigures]") -> None:
     """Fit once, rank the rows of every trial, and add the results to their sets."""
     if any(detector.name in table.failures for table in tables.values()):
-        return  # once is enough
+        return  # it failed on another set
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")  # a line each would bury the table
+            warnings.simplefilter("ignore")  # warnings would hide the table
             begin = perf_counter()
             fitted = detector.build(seed).fit(split.X)
             seconds = (perf_counter() - begin) / len(split.trials)
@@ -112,7 +113,7 @@ def _measure(detector: Detector, seed: int, split: Split, tables: "dict[str, _Se
                 spent = seconds + perf_counter() - begin
                 p_values = fitted.p_values(trial.X) if hasattr(fitted, "p_values") else None
                 tables[trial.name].enter(detector.name, seed, trial, scores, spent, p_values)
-    except Exception as error:  # whatever a detector raises, the others go on
+    except Exception as error:  # an error of one detector does not stop the others
         words = str(error).strip().splitlines() or [""]
         for table in tables.values():
             table.failures[detector.name] = f"{type(error).__name__}: {words[0]}"
@@ -129,14 +130,15 @@ def _scores(fitted: Any, X: Array) -> Array:
     return scores
 
 
-def areas(strange: Mask, scores: Array) -> tuple[float, float]:
+def areas(is_anomalous: Mask, scores: Array) -> tuple[float, float]:
     """Return the area under the ROC curve and the average precision; infinite scores are allowed.
 
     >>> areas(np.array([False, False, True]), np.array([0.0, 2.0, 1.0]))
     (0.5, 0.5)
     """
     order = rankdata(scores)  # both figures depend on ranks alone, and ranks are finite
-    return float(roc_auc_score(strange, order)), float(average_precision_score(strange, order))
+    auc = roc_auc_score(is_anomalous, order)
+    return float(auc), float(average_precision_score(is_anomalous, order))
 
 
 class _SetFigures:
@@ -144,7 +146,7 @@ class _SetFigures:
 
     def __init__(self, listed: Sequence[Detector]) -> None:
         self.listed = listed
-        self.found: dict[str, dict[int, list[tuple[float, float, float]]]] = {}
+        self.figures_by_detector: dict[str, dict[int, list[tuple[float, float, float]]]] = {}
         self.failures: dict[str, str] = {}
         self.judged: dict[int, list[tuple[Trial, Array]]] = {}
 
@@ -153,8 +155,8 @@ class _SetFigures:
         p_values: Array | None,
     ) -> None:  # fmt: skip
         """Add one detector's scores of one trial."""
-        line = (*areas(trial.strange, scores), seconds)
-        self.found.setdefault(name, {}).setdefault(seed, []).append(line)
+        figures = (*areas(trial.is_anomalous, scores), seconds)
+        self.figures_by_detector.setdefault(name, {}).setdefault(seed, []).append(figures)
         if p_values is not None:
             self.judged.setdefault(seed, []).append((trial, p_values))
 
@@ -172,7 +174,7 @@ class _SetFigures:
             n_training=len(split.X),
             n_columns=split.X.shape[1],
             n_new=sum(len(trial.X) for trial in trials),
-            n_strange=sum(int(trial.strange.sum()) for trial in trials),
+            n_anomalous=sum(int(trial.is_anomalous.sum()) for trial in trials),
             parts=parts,
             alarms=_alarms(list(self.judged.values())) if self.judged else None,
             simulated=split.simulated,
@@ -182,7 +184,8 @@ class _SetFigures:
         name, family, _, note = detector
         if name in self.failures:
             return DetectorRow(name, family, note, failure=self.failures[name])
-        lines = np.array(list(self.found[name].values()))  # seeds, trials, three figures
+        # Shape: seeds, trials, three figures.
+        lines = np.array(list(self.figures_by_detector[name].values()))
         auc, precision = lines[..., :2].mean(axis=1).T.tolist()
         seconds = float(lines[..., 2].sum(axis=1).mean())
         parts = tuple(lines[..., 0].mean(axis=0).tolist()) if in_parts else ()
@@ -195,18 +198,20 @@ def _alarms(judged: Sequence[Sequence[tuple[Trial, Array]]]) -> Alarms:
     loud_trials = [(trial.loud, trial, p) for trial, p in trials if trial.loud is not None]
     loud_trials = [(loud, trial, raised) for loud, trial, raised in loud_trials if loud.any()]
     alarms = Alarms(
-        _share((trial.strange, raised) for trial, raised in trials),
-        _share((~trial.strange, raised) for trial, raised in trials),
+        _share((trial.is_anomalous, raised) for trial, raised in trials),
+        _share((~trial.is_anomalous, raised) for trial, raised in trials),
     )
     if not loud_trials:
         return alarms
     return alarms._replace(
         loud=_share((loud, raised) for loud, _, raised in loud_trials),
-        normal_beside_loud=_share((~trial.strange, raised) for _, trial, raised in loud_trials),
+        normal_on_loud_days=_share(
+            (~trial.is_anomalous, raised) for _, trial, raised in loud_trials
+        ),
         n_loud=sum(int(loud.sum()) for loud, _, _ in loud_trials) // len(judged),
     )
 
 
 def _share(pairs: Iterable[tuple[Mask, Mask]]) -> float:
     """Return the share of the selected rows that raise an alarm."""
-    return float(np.concatenate([raised[chosen] for chosen, raised in pairs]).mean())
+    return float(np.concatenate([raised[selected] for selected, raised in pairs]).mean())

@@ -8,7 +8,7 @@ import numpy as np
 
 from outsample_lab.novelty.detectors import OURS, PEER
 
-LEVEL = 0.01  # A row raises an alarm if its p-value is at most that
+LEVEL = 0.01  # A row raises an alarm if its p-value is at most this
 
 
 class DetectorRow(NamedTuple):
@@ -19,9 +19,9 @@ class DetectorRow(NamedTuple):
     parameters: str  # Settings and limits, for people
     auc_of_seeds: tuple[float, ...] = ()  # Area under the ROC curve, seed by seed
     precision_of_seeds: tuple[float, ...] = ()  # Average precision, seed by seed
-    seconds: float = math.nan  # To learn and to rank, the mean of the seeds
+    seconds: float = math.nan  # To fit and to rank, mean over the seeds
     failure: str = ""
-    auc_of_parts: tuple[float, ...] = ()  # Of each part, such as a day; the mean of the seeds
+    auc_of_parts: tuple[float, ...] = ()  # Of each part, such as a day; mean over the seeds
 
     @property
     def auc(self) -> float:
@@ -42,10 +42,10 @@ class DetectorRow(NamedTuple):
 class Alarms(NamedTuple):
     """Shares of rows to which our detector gives a p-value of at most `level`."""
 
-    strange: float
-    normal: float  # The rate of false alarms; `level` is promised for rows like the training rows
-    loud: float | None = None  # Of minutes of traffic that no detector should miss, if any
-    normal_beside_loud: float | None = None  # Of normal minutes, on the days with loud ones
+    anomalous: float
+    normal: float  # The false-alarm rate; nominally `level`
+    loud: float | None = None  # Of minutes with a loud attack, if any
+    normal_on_loud_days: float | None = None  # Of normal minutes on days with a loud attack
     n_loud: int = 0
     level: float = LEVEL
 
@@ -60,7 +60,7 @@ class SetResult(NamedTuple):
     n_training: int = 0
     n_columns: int = 0
     n_new: int = 0
-    n_strange: int = 0  # How many of the new rows are strange
+    n_anomalous: int = 0  # Number of anomalous rows among the new rows
     parts: tuple[str, ...] = ()  # What the set's figures are means over, such as days
     alarms: Alarms | None = None
     simulated: bool = False

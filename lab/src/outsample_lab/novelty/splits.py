@@ -27,18 +27,18 @@ OUTLIERS, DIGITS, MNIST, JUNK, DARPA = "outliers", "digits", "mnist", "junk", "d
 FRESH = "fresh"
 GROUPS = {
     OUTLIERS: "Outlier sets",
-    DIGITS: "Digits, one class new",
-    MNIST: "MNIST, one class new",
-    JUNK: "Images that are none",
+    DIGITS: "Digits, one class held out",
+    MNIST: "MNIST, one class held out",
+    JUNK: "Non-digit images",
     DARPA: "Network traffic",
-    FRESH: "Sets that did not choose the score",
+    FRESH: "Sets not used to choose the score",
 }
 
 # Maximum numbers of training rows, new rows, and new images of MNIST.
 TRAINING_ROWS, NEW_ROWS, IMAGES = 5000, 10_000, 5000
-JUNK_ROWS = 500  # So many of each kind
+JUNK_ROWS = 500  # Images of each kind
 QUIET_DAYS, SIMULATED_QUIET = ("1998-06-11", "1998-06-16"), "simulated-1"
-# Days on which one attack runs in nearly every minute: left out.
+# Days on which one attack runs in nearly every minute: omitted.
 FLOODED = ("1998-07-24", "1998-07-27", "1998-07-29", "1998-07-30", "1998-07-31")
 MIN_MINUTES_PER_CLASS = 3  # Days with fewer normal or anomalous minutes are skipped
 
@@ -48,21 +48,21 @@ class Trial(NamedTuple):
 
     name: str  # The set whose figure this counts for; a set's figure is the mean over its trials
     X: Array
-    strange: Mask
+    is_anomalous: Mask
     part: str = ""  # Name of the trial, such as a day
-    loud: Mask | None = None  # Minutes of traffic that no detector should miss
+    loud: Mask | None = None  # Minutes with a loud attack
 
 
 class Split(NamedTuple):
-    """Rows to learn from, and what comes after."""
+    """Training rows, and trials with new rows."""
 
     X: Array
     trials: list[Trial]
-    simulated: bool = False  # Whether the rows were made up, for want of the real ones
+    simulated: bool = False  # True if the recorded rows are not available
 
 
 class Source(NamedTuple):
-    """Data of one kind: one training, one or more sets."""
+    """Data of one kind: one training set and one or more sets to rank."""
 
     name: str  # For the command line
     group: str
@@ -73,40 +73,40 @@ class Source(NamedTuple):
 
 
 def half(normal: Array, rng: np.random.Generator, n_rows: int) -> tuple[Array, Array]:
-    """Return a random half of the rows to learn from, at most `n_rows`, and the other half."""
+    """Return a random half of the rows for training, at most `n_rows`, and the other half."""
     order = rng.permutation(len(normal))
     middle = len(normal) // 2
     return normal[order[: min(middle, n_rows)]], normal[order[middle:]]
 
 
 def thin(
-    normal: Array, strange: Array, rng: np.random.Generator, n_rows: int
+    normal: Array, anomalous: Array, rng: np.random.Generator, n_rows: int
 ) -> tuple[Array, Mask]:
     """Return new rows (q, D), normal first, sampled to `n_rows`, and which are anomalous."""
-    rate = min(1.0, n_rows / (len(normal) + len(strange)))
+    rate = min(1.0, n_rows / (len(normal) + len(anomalous)))
     kept = []
-    for rows in (normal, strange):
+    for rows in (normal, anomalous):
         n = max(1, int(rate * len(rows)))
         kept.append(rows if rate == 1.0 else rows[np.sort(rng.permutation(len(rows))[:n])])
     return np.concatenate(kept), np.repeat([False, True], [len(rows) for rows in kept])
 
 
-def standardise(X: Array, *others: Array) -> tuple[Array, ...]:
+def standardise(X: Array, *tables: Array) -> tuple[Array, ...]:
     """Return rows standardised by mean and deviation of the training rows X."""
     # A column that is constant in the training rows is 0 everywhere.
     mean, spread = X.mean(axis=0), X.std(axis=0)
     constant = spread <= 1e-12 * np.maximum(1.0, np.abs(mean))
     scale = np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, spread))
-    return tuple((rows - mean) * scale for rows in (X, *others))
+    return tuple((rows - mean) * scale for rows in (X, *tables))
 
 
 def _outliers(name: str, folder: Path | None, seed: int) -> Split:
-    """Half of a labelled set's normal rows; then the other half and all outliers."""
+    """Return a split: half of the normal rows; the other half and all outliers."""
     with np.load(data_file(folder, f"outliers/{name}.npz"), allow_pickle=False) as file:
-        X, strange = file["X"].astype(np.float64), file["y"].astype(bool)
+        X, is_anomalous = file["X"].astype(np.float64), file["y"].astype(bool)
     rng = np.random.default_rng(seed)
-    training, normal = half(X[~strange], rng, TRAINING_ROWS)
-    new, mask = thin(normal, X[strange], rng, NEW_ROWS)
+    training, normal = half(X[~is_anomalous], rng, TRAINING_ROWS)
+    new, mask = thin(normal, X[is_anomalous], rng, NEW_ROWS)
     training, new = standardise(training, new)
     return Split(training, [Trial(name, new, mask)])
 
@@ -140,7 +140,7 @@ IMAGE_SETS = {"digits": _digits, "mnist": _some_mnist, "coil": _coil}
 
 
 def _new_class(name: str, held_out: int, folder: Path | None, seed: int) -> Split:
-    """Half of the other classes; then their other half and all of the one held out."""
+    """Return a split: half of the other classes; their other half and the held-out class."""
     X, labels = IMAGE_SETS[name](folder, seed)
     rng = np.random.default_rng(seed)
     training, normal = half(X[labels != held_out], rng, TRAINING_ROWS)
@@ -149,7 +149,7 @@ def _new_class(name: str, held_out: int, folder: Path | None, seed: int) -> Spli
 
 
 def _junk(name: str, folder: Path | None, seed: int) -> Split:
-    """Half of the images; then the other half and images that nobody wrote."""
+    """Return a split: half of the images; the other half and non-digit images."""
     rng = np.random.default_rng(seed)
     training, images = half(IMAGE_SETS[name](folder, seed)[0], rng, TRAINING_ROWS)
     normal, spare = images[: IMAGES - JUNK_ROWS], images[:JUNK_ROWS]
@@ -162,11 +162,11 @@ def _junk(name: str, folder: Path | None, seed: int) -> Split:
 
 
 def _traffic(quiet: str, folder: Path | None, seed: int) -> Split:
-    """One quiet day's minutes; then those of each later day with attacks, day by day."""
+    """Return a split: the minutes of a quiet day; one trial per later day with attacks."""
     traffic, name = load_traffic(folder), f"darpa-{quiet[5:]}"
     if traffic.simulated:
         if quiet != QUIET_DAYS[0]:
-            raise Unavailable("there is one simulated quiet day, and it was used already")
+            raise Unavailable("there is only one simulated quiet day, which another set uses")
         quiet = SIMULATED_QUIET
     busy = traffic.X[:, 0] > 0  # connections
     logs = log_features(traffic.X)
@@ -218,7 +218,7 @@ def _held_out(
     """Yield one source per class of images, with that class held out."""
     for at in classes:
         full, make = f"{name}-{at}", partial(_new_class, name, at)
-        yield Source(full, group, {full: f"{title}, new: {at}"}, make, minutes, seeds)
+        yield Source(full, group, {full: f"{title}, held out: {at}"}, make, minutes, seeds)
 
 
 def _sources() -> Iterator[Source]:
@@ -238,5 +238,5 @@ def _sources() -> Iterator[Source]:
     yield from _held_out("mnist", MNIST, "MNIST", range(10), 3.5, 1)
 
 
-SOURCES = tuple(_sources())  # The benchmark, by group; the dearest, MNIST, last
+SOURCES = tuple(_sources())  # By group; MNIST, the slowest, is last
 QUICK = ("37_Stamps", "39_vertebral", "43_WDBC", "digits-0")  # Sources of the short run

@@ -21,12 +21,12 @@ class Standing(NamedTuple):
     family: str
     auc: float  # Mean area under the ROC curve over the sets on which it ran; NaN if it ran on none
     precision: float  # Mean average precision, likewise
-    # Mean rank by area under the ROC curve over all sets: 1 is best, equal areas share their
-    # ranks, and who failed on a set is last there. NaN for who ran on none, and is not ranked.
+    # Mean rank by AUC over all sets: 1 is best, ties share a rank, and a failed detector is last.
+    # NaN if the detector ran on no set.
     rank: float
-    seconds: float  # Mean of a set
-    n_sets: int  # On how many sets it ran
-    total: int  # How many sets the group has here
+    seconds: float  # Mean over the sets
+    n_sets: int  # Sets on which it ran
+    total: int  # Sets of the group
 
 
 class Group(NamedTuple):
@@ -42,8 +42,8 @@ def grouped(results: Sequence[SetResult]) -> dict[str, Group]:
     """Return the groups with at least one measured set."""
     groups = {}
     for name, title in GROUPS.items():
-        if sets := [each for each in results if each.group == name and not each.skipped]:
-            simulated = any(each.simulated for each in sets)
+        if sets := [result for result in results if result.group == name and not result.skipped]:
+            simulated = any(result.simulated for result in sets)
             title = f"{title} (simulated)" if simulated else title
             groups[name] = Group(title, simulated, sets, standings(sets))
     return groups

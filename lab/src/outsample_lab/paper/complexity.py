@@ -1,8 +1,8 @@
 """Section 6: measured growth of the cost of fitting and placing.
 
-The paper counts O(p^2) operations to prepare p points, for it looks at all of them for the
-neighbours of each, and O(k^2 d^2) to place one, for it multiplies blocks. Here neighbours come from
-a k-d tree, and weights that share one covariance are diagonal in its eigenbasis: O(k d^2 + d^3) a
+The paper counts O(p^2) operations to prepare p points, because it compares all pairs to find
+neighbours, and O(k^2 d^2) to place a point, because it multiplies blocks. Here neighbours come from
+a k-d tree, and weights that share one covariance are diagonal in its eigenbasis: O(k d^2 + d^3) per
 point, of which d^3 is the eigenbasis.
 """
 
@@ -33,37 +33,36 @@ class Scales(NamedTuple):
 
 
 FULL = Scales()
-BASE = {"n": 4000, "k": 15, "d": 3, "D": 10}  # What the other letters are while one is varied
-TRAFFIC = {"n": 4000, "k": 15, "d": 5, "D": 14}  # A setting like Example II's
+BASE = {"n": 4000, "k": 15, "d": 3, "D": 10}  # Values of the other parameters while one is varied
+TRAFFIC = {"n": 4000, "k": 15, "d": 5, "D": 14}  # A setting like that of Example II
 LATENT = 2  # Dimension of the manifold from which points are drawn, whatever D
 PAPER: dict[tuple[str, str], tuple[str, float | None]] = {
     ("fit", "n"): ("O(p²)", 2.0),
-    ("fit", "k"): ("O(d k²) a point", 2.0),
-    ("fit", "d"): ("O(d k²) a point", 1.0),
+    ("fit", "k"): ("O(d k²) per point", 2.0),
+    ("fit", "d"): ("O(d k²) per point", 1.0),
     ("place", "n"): ("O(p), search of all points", 1.0),
     ("place", "k"): ("O(k² d²)", 2.0),
     ("place", "d"): ("O(k² d²)", 2.0),
 }
 OURS = {
-    ("fit", "n"): "O(n log n): k-d tree; the error bars look at a sample of fixed size",
+    ("fit", "n"): "O(n log n): k-d tree; error bars use a sample of fixed size",
     ("fit", "k"): "O(k): searches and covariances of a sample",
-    ("fit", "d"): "O(k d² + d³) a row of the sample",
+    ("fit", "d"): "O(k d² + d³) per row of the sample",
     ("fit", "D"): "O(D)",
     ("place", "n"): "O(log n): k-d tree",
     ("place", "k"): "O(k d²)",
     ("place", "d"): "O(k d² + d³): one eigenbasis for all neighbours",
-    ("place", "D"): "O(D) a distance",
+    ("place", "D"): "O(D) per distance",
     ("search", "n"): "O(log n): k-d tree",
     ("search", "k"): "O(k log k)",
     ("search", "d"): "none",
-    ("search", "D"): "O(D) a distance",
+    ("search", "D"): "O(D) per distance",
 }
 STATEMENT = (
-    "The paper prepares p points in O(p²) and places one in O(k² d²). Here a k-d tree answers"
-    " for neighbours in about O(log n) on data of low intrinsic dimension, fitting is"
-    " O(n log n), and a point is placed in O(k d² + d³): the covariance of Eq. 4.4 costs k d²,"
-    " its eigenbasis d³, and in that basis all weights of Eq. 4.5 are diagonal, so that the"
-    " solution costs k d."
+    "The paper prepares p points in O(p²) and places a point in O(k² d²). Here a k-d tree finds"
+    " neighbours in about O(log n) on data of low intrinsic dimension, fitting is O(n log n), and a"
+    " point is placed in O(k d² + d³): the covariance of Eq. 4.4 costs k d², its eigenbasis d³, and"
+    " in that basis all weights of Eq. 4.5 are diagonal, so that the solution costs k d."
 )
 
 
@@ -74,10 +73,10 @@ class Growth(NamedTuple):
     letter: str  # ``"n"``, ``"k"``, ``"d"`` or ``"D"``
     values: list[int]
     seconds: Array
-    exponent: float  # Fitted to the upper half of the values, where fixed costs count least
-    paper: str | None  # The paper's count, None where it has none
+    exponent: float  # Fitted to the upper half of the values, where fixed costs matter least
+    paper: str | None  # The order in the paper, None if not given
     paper_exponent: float | None
-    ours: str  # What we count
+    ours: str  # The order of this implementation
 
 
 class Placing(NamedTuple):
@@ -153,7 +152,7 @@ def _data(setting: dict[str, int], n_queries: int) -> tuple[Array, Array, Array]
 
 
 def _best(action: Callable[[], Any], repeats: int) -> float:
-    """Return the shortest time of several runs; disturbances only add to it."""
+    """Return the shortest time of several runs, which is the least disturbed one."""
     times = []
     for _ in range(repeats):
         begin = perf_counter()

@@ -1,10 +1,9 @@
 """Fig. 7.3: errors of extensions of a diffusion map of network traffic.
 
-The map is made of 800 normal minutes in R^14 and goes to R^5. The images of 50 random minutes are
-hidden and placed again from random training sets of growing size, taken from the other 750. The
-figure is the mean error over the root mean square size of the map; the paper prints a picture
-without numbers. It does not give the bandwidths either: all methods choose theirs on the training
-set, which is their default here.
+The map of 800 normal minutes goes from R^14 to R^5. The positions of 50 random minutes are held out
+and predicted from random training sets of growing size, taken from the other 750. The figure is the
+mean error relative to the root mean square size of the map. The paper prints a figure without
+numbers or bandwidths; here all methods select their bandwidths on the training set.
 """
 
 from collections.abc import Sequence
@@ -39,8 +38,8 @@ TITLES = named.TITLES | {
     "adaptive_pyramids": "Laplacian pyramids, auto-adaptive",
     "harmonics": "Geometric harmonics",
 }
-# The four methods of the paper's figure; its pyramids are called auto-adaptive and described
-# with a tolerance, so both are here.
+# The four methods of the paper's figure; its pyramids are called auto-adaptive but described with
+# a tolerance, so both variants are measured.
 IN_PAPER = ("tangent", "nystroem", "mse", "adaptive_pyramids")
 
 
@@ -56,7 +55,7 @@ class Curve(NamedTuple):
 
     method: str
     title: str
-    in_paper: bool  # Whether the paper's figure has it
+    in_paper: bool  # True if the paper's figure contains it
     errors: Array  # Mean error over the size of the map
     spread: Array  # Standard deviation of the mean error over the repetitions
     medians: Array  # Median error of the hidden points, the mean over the repetitions
@@ -78,21 +77,21 @@ class Shortfall(NamedTuple):
     auto: float
     method: str
     error: float
-    wins: int  # Repetitions in which the defaults were nearer to the truth than this method
+    wins: int  # Repetitions in which the defaults had a lower error than this method
 
 
 class ExtensionCurve(NamedTuple):
     """Fig. 7.3."""
 
     n_points: int
-    n_distinct: int  # Minutes whose features no other minute shares, counted once each
+    n_distinct: int  # Number of distinct rows
     n_hidden: int
     n_repeats: int
     sizes: list[int]
     curves: list[Curve]
     winners: list[Winner]
     auto_not_lowest: list[Shortfall]
-    chosen: list[dict[str, int]]  # What the defaults chose at each size, and how often
+    chosen: list[dict[str, int]]  # Models that the defaults selected at each size, with counts
     seconds: float = 0.0
 
 
@@ -111,8 +110,8 @@ def methods() -> dict[str, Any]:
 
 def embed(day: Traffic, n_points: int = N_POINTS) -> TrafficMap:
     """Return the diffusion map of a day's first normal minutes."""
-    # The first ones, since at night one minute is like another: of hidden points with a twin in the
-    # training set nothing could be learned.
+    # The first minutes, because minutes at night are duplicates: held-out points with a duplicate
+    # in the training set have no error.
     (X,) = standardise(log_features(day.X[~day.is_attack][:n_points]))
     return TrafficMap(X, traffic_map(X))
 
@@ -126,19 +125,19 @@ def run(
     progress: Progress | None = None,
 ) -> ExtensionCurve:
     """Measure every extension at every size, with `n_workers` repetitions in parallel."""
-    # A repetition is a random choice of hidden points, and of training sets beside them.
+    # A repetition is a random choice of held-out points and training sets.
     scale, names = map_size(data.Y), list(methods())
     errors = np.empty((n_repeats, len(sizes), len(names), 3))
-    chosen: list[dict[str, int]] = [{} for _ in sizes]
+    selected_models: list[dict[str, int]] = [{} for _ in sizes]
     trials = [(repeat, at) for at in range(len(sizes)) for repeat in range(n_repeats)]
-    # What a trial costs: measured, for the time left.
+    # Measured cost of a trial, for the estimate of the time left.
     cost = np.cumsum([float(sizes[at]) ** 1.3 for _, at in trials])
-    # One thread for each worker: BLAS threads under a pool of workers wait for one another.
+    # One BLAS thread per worker: more threads under a pool of workers wait for each other.
     with threadpool_limits(1), ThreadPoolExecutor(n_workers) as pool:
         results = pool.map(lambda t: _trial(data, sizes[t[1]], n_hidden, t[0]), trials)
         for done, ((repeat, at), (rows, choice)) in enumerate(zip(trials, results, strict=True)):
             errors[repeat, at] = rows
-            chosen[at][choice] = chosen[at].get(choice, 0) + 1
+            selected_models[at][choice] = selected_models[at].get(choice, 0) + 1
             if progress is not None:
                 progress(float(cost[done] / cost[-1]), f"Fig. 7.3: {sizes[at]} training points")
     errors[..., :2] /= scale
@@ -156,21 +155,21 @@ def run(
     short = _shortfalls(winners, names, errors[..., 0])
     return ExtensionCurve(
         len(data.X), len(np.unique(data.X, axis=0)), n_hidden, n_repeats, list(sizes), curves,
-        winners, short, chosen,
+        winners, short, selected_models,
     )  # fmt: skip
 
 
 def _trial(data: TrafficMap, size: int, n_hidden: int, repeat: int) -> tuple[Array, str]:
     """Return errors and seconds of every method on hidden points, and what auto selected."""
-    # A repetition hides the same points at every size, and its training sets are nested.
+    # A repetition holds out the same points at every size, and its training sets are nested.
     order = np.random.default_rng(repeat).permutation(len(data.X))
     hidden, training = order[:n_hidden], order[n_hidden : n_hidden + size]
     rows, choice = [], ""
     for name, method in methods().items():
         begin = perf_counter()
         fitted = clone(method).fit(data.X[training], data.Y[training])
-        off = errors(fitted.transform(data.X[hidden]), data.Y[hidden])
-        rows.append((off.mean(), np.median(off), perf_counter() - begin))
+        distances = errors(fitted.transform(data.X[hidden]), data.Y[hidden])
+        rows.append((distances.mean(), np.median(distances), perf_counter() - begin))
         if name == AUTO:
             kind = fitted.weighting_  # without its numbers
             choice = kind if isinstance(kind, str) else type(kind).__name__

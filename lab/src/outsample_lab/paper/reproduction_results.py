@@ -12,8 +12,8 @@ class Data(NamedTuple):
     """The traffic of Example II."""
 
     simulated: bool
-    notice: str | None  # Words that say so, None for recorded traffic
-    not_public: str  # Why the paper's own features cannot be had
+    notice: str | None  # Statement for the page, None for recorded traffic
+    not_public: str  # Statement on the features of the paper
     source: str
     features: FeatureCheck
     map_day: str
@@ -28,7 +28,7 @@ class Results(NamedTuple):
     parameters: dict[str, Any]  # Settings of any kind, nested ones by experiment
     seeds: dict[str, Any]
     versions: dict[str, str]
-    seconds: float  # All experiments took so long
+    seconds: float  # Of all experiments
     data: Data
     sphere: SphereOrders
     extension_curve: ExtensionCurve

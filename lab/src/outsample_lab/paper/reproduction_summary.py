@@ -1,7 +1,7 @@
 """Summary of the results of `outsample reproduce` for a terminal.
 
-The scores of Fig. 7.6 are the page's table. Table 7.1 and the errors of Fig. 7.3 are too wide there
-for a terminal of 80 columns, and stand here a row a number.
+The scores of Fig. 7.6 are shown as on the page. Table 7.1 and the errors of Fig. 7.3 are too wide
+for a terminal of 80 columns, and have one row per number here.
 """
 
 from outsample.report.page import Table

@@ -1,8 +1,8 @@
 """The sphere of Section 7.1: Table 7.1, higher orders, and convergence with the grid step.
 
-The paper's extension is a local constant. A local polynomial of some order has an error of
-O(h^(order + 1)) on a smooth map sampled at step h; here that is measured, beside the bound of
-Theorem 5.1, the one that we prove instead, and the certificate of each single placement.
+The paper's extension is a local constant. A local polynomial has an error of O(h^(order + 1)) on a
+smooth map sampled at step h. This module measures the error, and compares it with the bound of
+Theorem 5.1, the bound proved in docs/theory.md, and the certificate of each placement.
 """
 
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ from outsample_lab.sphere import sphere as sphere_grid
 
 Array = NDArray[np.float64]
 
-LIPSCHITZ = 1.0  # K of the sphere's map: a step of one radian never moves the image by more
-# The ball of Table 7.1 in grid steps; so many points are in it away from the border, and a
-# polynomial needs as many there too.
+LIPSCHITZ = 1.0  # K of the sphere's map
+# Radius of the ball of Table 7.1 in grid steps, and the number of points in it away from the
+# border, which is the minimum for polynomials.
 RADIUS, NEIGHBORS = 2.3, 16
 GRIDS = (10, 14, 20, 28, 40, 56, 80)
 PAPER_COLORS = {"distance": "yellow", "tangent": "red", "local_tangent": "black"}
@@ -93,9 +93,9 @@ def run(
     progress: Progress | None = None,
 ) -> SphereOrders:
     """Measure the table, the figure's points, and the convergence over grids."""
-    # `n_per_axis` are the grids of the table, the first is also the figure's; `grids` those of the
-    # convergence; `n_seeds` draws of `n_new` points each.
-    tell = progress or (lambda share, what: None)
+    # `n_per_axis` are the grids of the table, the first also that of the figure; `grids` those of
+    # the convergence; there are `n_seeds` samples of `n_new` points.
+    tell = progress or (lambda share, next_step: None)
     tell(0.0, "sphere: Table 7.1")
     rows = table(n_per_axis, n_new, n_seeds)
     tell(0.4, "sphere: Fig. 7.1 and 7.2")
@@ -146,8 +146,8 @@ def figure(n_per_axis: int = 30, n_new: int = 100, seed: int = 0) -> Figure:
 def convergence(grids: Sequence[int] = GRIDS, n_new: int = 100, n_seeds: int = 8) -> Convergence:
     """Measure the errors of orders 0, 1 and 2 on finer and finer grids: O(h^(order + 1)).
 
-    >>> found = convergence((12, 24), n_new=50, n_seeds=2)
-    >>> [round(curve.slope) for curve in found.orders]
+    >>> measured = convergence((12, 24), n_new=50, n_seeds=2)
+    >>> [round(curve.slope) for curve in measured.orders]
     [1, 2, 3]
     """
     data = [sphere_grid(size) for size in grids]

@@ -1,7 +1,7 @@
 """Table 7.1: the sphere, three weightings, two grids.
 
 The paper does not print its radii. One rule for both grids, in units of the grid step h,
-puts all six means at or under the printed ones: neighbours within 2.3 h, tangents from
+gives six means at most as large as the printed ones: neighbours within 2.3 h, tangents from
 images within 1.5 h, c = 2.
 """
 

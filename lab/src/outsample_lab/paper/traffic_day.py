@@ -1,12 +1,12 @@
 """Fig. 7.4 to 7.6: the map of a day of network traffic, a new day placed on it, anomalies.
 
-The map is made of all minutes of 20 July 1998, as the paper does with its 1321 points. New minutes
-are placed by what was normal on that day, since an attack that was learned is no longer unusual; a
-last trial learns all minutes, as the paper did. The new day is 22 July, the next one recorded: the
-same people and machines, traffic in every minute, two loud attacks of one minute each, and hundreds
-of minutes with one or two connections of a slow scan, which counts can hardly show. As a second
-trial, every other normal minute of 20 July is kept back and shown together with that day's own
-attacks, which is nearer to the paper's picture: one anomalous minute in an ordinary day.
+The map is computed from all minutes of 20 July 1998, as in the paper with its 1321 points. New
+minutes are placed by the normal minutes of that day, because an attack among the training rows is
+no longer unusual; a last trial uses all minutes, as the paper did. The new day is 22 July, the next
+recorded day: the same users and machines, traffic in every minute, two loud attacks of one minute
+each, and hundreds of minutes with one or two connections of a slow scan, which counts hardly show.
+In a second trial, every other normal minute of 20 July is held out and shown with the attacks of
+that day, which is closer to the paper's figure: one anomalous minute in an ordinary day.
 """
 
 from pathlib import Path
@@ -33,7 +33,7 @@ Mask = NDArray[np.bool_]
 
 MAP_DAY, NEW_DAY = "1998-07-20", "1998-07-22"
 SIMULATED_MAP_DAY, SIMULATED_NEW_DAY = "simulated-2", "simulated-3"
-N_NAMED = 5  # Most abnormal minutes that are named
+N_NAMED = 5  # Number of most abnormal minutes that are listed
 PAPER_LABELLED, PAPER_MEAN = 2.72e-7, 6.21e-10  # m(x) of its point #51, mean of the other new ones
 TITLES = {
     "residual": "m(x), Eq. 2.9 as the minimised objective",
@@ -94,7 +94,7 @@ class Score(NamedTuple):
     top: list[Minute]  # The most unusual minutes
     labelled: list[Minute]  # The loud minutes, or where there are none, all labelled ones
     best_ratio: float | None  # Largest score of a labelled minute over the mean
-    best_squared_ratio: float | None  # Of the squares: the paper does not say if it took the root
+    best_squared_ratio: float | None  # Of the squares: the paper does not state if it took the root
     paper_labelled: float | None
     paper_mean: float | None
     paper_ratio: float | None  # What the paper prints for its point #51
@@ -124,8 +124,8 @@ class TrafficDay(NamedTuple):
     simulated: bool
     loud_connections: int
     map: DayMap
-    # The new day; the map's day with half of its normal minutes kept back; the new day again,
-    # by all minutes of the map's day, its attacks too, as the paper has it.
+    # The new day; the map's day with half of its normal minutes held out; the new day again, by
+    # all minutes of the map's day including attacks, as in the paper.
     trials: list[Trial]
     seconds: float = 0.0
 
@@ -157,7 +157,7 @@ def run(
     source: Source, n_minutes: int | None = None, progress: Progress | None = None
 ) -> TrafficDay:
     """Compute the map, place and score the new minutes; by default all minutes of each day."""
-    tell = progress or (lambda share, what: None)
+    tell = progress or (lambda share, next_step: None)
     tell(0.0, "Fig. 7.4: map of a day")
     day, new_day = (recording.rows(slice(n_minutes)) for recording in source[:2])
     (X,) = standardise(log_features(day.X))
@@ -169,7 +169,7 @@ def run(
     trials = []
     for share, name, title, learned, new in (
         (0.3, "new day", over, normal, new_day),
-        (0.6, "same day", f"Minutes of {_name(day)} kept back", kept, day.rows(~kept)),
+        (0.6, "same day", f"Minutes of {_name(day)} held out", kept, day.rows(~kept)),
         (0.8, "new day, all learned", f"{over}, attacks learned", normal | True, new_day),
     ):
         tell(share, f"Fig. 7.5 and 7.6: {name}")
@@ -205,9 +205,9 @@ def _score(name: str, values: Array, new: Traffic, loud: Mask) -> Score:
     """Return a score with its agreement with the labels."""
     unusualness = -values if name == "p_value" else values
     is_m = name in ("residual", "dispersion")
-    strange = new.is_attack
-    mean = float(values[~strange].mean())
-    # Only m(x) starts at 0, so only of m(x) a ratio means something.
+    is_attack = new.is_attack
+    mean = float(values[~is_attack].mean())
+    # Ratios are meaningful for m(x) only, which starts at 0.
     ratio = values / mean if is_m and mean > 0 else None
 
     def minute(row: int) -> Minute:
@@ -216,26 +216,26 @@ def _score(name: str, values: Array, new: Traffic, loud: Mask) -> Score:
         return Minute(row, time, attack, bool(loud[row]), value, share)
 
     top = np.argsort(-unusualness, kind="stable")[:N_NAMED]
-    labelled = np.flatnonzero(loud if loud.any() else strange)
+    labelled = np.flatnonzero(loud if loud.any() else is_attack)
     ratios, squares = [], []
     if ratio is not None:
         ratios = ratio[labelled].tolist()
-        squares = (values[labelled] ** 2 / (values[~strange] ** 2).mean()).tolist()
+        squares = (values[labelled] ** 2 / (values[~is_attack] ** 2).mean()).tolist()
     paper = (PAPER_LABELLED, PAPER_MEAN, PAPER_LABELLED / PAPER_MEAN) if is_m else (None,) * 3
-    is_labelled = loud | ~strange
+    is_labelled = loud | ~is_attack
     return Score(
-        name, TITLES[name], values, mean, _area(strange, unusualness),
+        name, TITLES[name], values, mean, _area(is_attack, unusualness),
         _area(loud[is_labelled], unusualness[is_labelled]), [minute(int(row)) for row in top],
         [minute(int(row)) for row in labelled], max(ratios, default=None),
         max(squares, default=None), *paper,
     )  # fmt: skip
 
 
-def _area(strange: Mask, scores: Array) -> float | None:
+def _area(is_positive: Mask, scores: Array) -> float | None:
     """Return the area under the ROC curve; None if only one class is present."""
-    if strange.all() or not strange.any():
+    if is_positive.all() or not is_positive.any():
         return None
-    return float(roc_auc_score(strange, scores))
+    return float(roc_auc_score(is_positive, scores))
 
 
 def _compare(built: Traffic, table: Traffic) -> tuple[float, bool]:

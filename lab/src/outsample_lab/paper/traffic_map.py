@@ -1,9 +1,9 @@
 """The diffusion map of Fig. 7.3 to 7.6.
 
-The paper gives neither its bandwidth nor its neighbours. These were chosen on the very day that is
-shown, 20 July 1998, so that the map looks as the paper's does: a horseshoe, and the loud attacks
-apart from it. The defaults of `DiffusionMaps` make the horseshoe too, but draw the attacks in: a
-point far out has a bandwidth as long as its distance.
+The paper gives neither its bandwidth nor its number of neighbours. These were chosen on the day
+that is shown, 20 July 1998, so that the map resembles that of the paper: a horseshoe, and the loud
+attacks outside it. The defaults of `DiffusionMaps` also give the horseshoe, but place the attacks
+near it, because the bandwidth of an isolated point is as long as its distance.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from outsample import DiffusionMaps
 
 N_COMPONENTS = 5
 BANDWIDTH = 17.0  # of standardised features
-NEIGHBORS = 140  # copies of a minute among them
+NEIGHBORS = 140  # including duplicates of a minute
 
 
 def traffic_map(X: NDArray[np.float64]) -> NDArray[np.float64]:

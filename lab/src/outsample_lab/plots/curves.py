@@ -22,7 +22,7 @@ STYLES: tuple[tuple[str, str, str], ...] = (
     ("#8a7d00", "--", "D"),
     (FAINT, ":", "v"),
 )
-WIDTH = 4.9  # Inches. Narrow, so that words stay legible on a phone.
+WIDTH = 4.9  # Inches; narrow, so that text is legible on a phone
 LETTER = 0.074  # Inches that a letter of a curve's name takes
 
 
@@ -135,9 +135,9 @@ def _names(axes: Any, curves: Sequence[Curve], ends: Sequence[tuple[float, float
 
 
 def spaced(heights: ArrayLike, gap: float) -> NDArray[np.float64]:
-    """Return heights (n,) near the wanted ones, in the same order, at least a gap apart.
+    """Return heights (n,) close to the given ones, in the same order, at least a gap apart.
 
-    The middle of each crowded run stays where it was.
+    The mean of each crowded run does not change.
 
     >>> spaced([0.5, 0.5, 0.0], 0.25).tolist()
     [0.375, 0.625, 0.0]
@@ -150,7 +150,7 @@ def spaced(heights: ArrayLike, gap: float) -> NDArray[np.float64]:
         while len(runs) > 1:
             (total, count), before = runs[-1], runs[-2]
             if before[0] / before[1] + gap * before[1] <= total / count - 1e-12:
-                break  # there is room above the run before
+                break  # there is room above the previous run
             runs.pop()
             before[0] += total - count * before[1] * gap
             before[1] += count

@@ -9,7 +9,7 @@ from outsample.plots.canvas import legend, new_figure, png, settings, svg
 from outsample.plots.colours import BLUE, FAINT, INK, ORANGE, PALE
 from outsample.plots.error_lines import label_decades, label_rows, log_lines, write_beside
 
-# Figures beyond these are shown at the edge: how bad the bad ones are does not matter.
+# Values beyond these limits are shown at the edge.
 FAR_RATIO, LOW_AREA = 20.0, 0.4
 LINE, HEADING = 0.235, 0.5  # Inches of a line of areas, and of the heading of a group
 

@@ -1,6 +1,6 @@
 """3-D pictures of points: as data for the interactive viewer, and as static images.
 
-The still picture and the data come from one record, so what is printed is what is turned.
+The static picture and the data come from one record, so both show the same points.
 """
 
 from collections.abc import Sequence
@@ -14,10 +14,10 @@ from outsample.plots.canvas import legend, new_figure, png, settings
 from outsample.plots.colours import FAINT, INK
 
 MARKERS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "^"}
-FINEST = 5  # Significant digits of a coordinate in the data: more than a screen can show
+COORDINATE_DIGITS = 5  # Significant digits of a coordinate; a screen shows fewer
 REACH = 1.62  # Half the width of the still picture, in units of the box; its height is 0.83 of it
-LETTER, TALL = 0.055, 0.1  # Width and height of a letter of a point's words, in the same units
-SLICES = 24  # Depths that are told apart when near points are drawn over far ones
+LETTER, TALL = 0.055, 0.1  # Width and height of a letter of a label, in the same units
+SLICES = 24  # Depth levels; near points are drawn over far ones
 FRAME = "#d5dae0"
 
 
@@ -30,8 +30,8 @@ class Layer(NamedTuple):
     shape: str = "circle"
     size: float = 3.0  # Radius on the screen, in pixels
     rim: str = ""  # Colour of the outline; none if empty
-    labels: Sequence[str] = ()  # Words shown for a point under the mouse; one each, or none at all
-    named: Sequence[int] = ()  # Points whose words are always shown
+    labels: Sequence[str] = ()  # Labels of points under the mouse; one per point, or empty
+    named: Sequence[int] = ()  # Points whose labels are always shown
     origins: ArrayLike | None = None  # Where a line to each point begins, shape (n, 3)
 
 
@@ -44,9 +44,9 @@ class Scene(NamedTuple):
     equal: bool = True  # Whether the three axes share one scale; otherwise each fills the box
     magnify: float = 1.0  # Lines from origins are drawn this many times longer than they are
     turn: float = 0.6
-    tilt: float = 0.35  # Where it is first seen from, in radians
+    tilt: float = 0.35  # Initial view, in radians
     group: str = ""  # Pictures of one group turn together
-    around: ArrayLike | None = None  # Points that the box holds, (n, 3); by default of the layers
+    around: ArrayLike | None = None  # Points of the box, (n, 3); by default those of the layers
 
 
 def scene_data(scene: Scene) -> dict[str, Any]:
@@ -54,8 +54,8 @@ def scene_data(scene: Scene) -> dict[str, Any]:
 
     Numbers are rounded; points that are not finite are left out.
 
-    >>> told = scene_data(Scene("One", [Layer("a", [[0, 1, 2.000001]], "#000000")]))
-    >>> told["layers"][0]["points"]
+    >>> data = scene_data(Scene("One", [Layer("a", [[0, 1, 2.000001]], "#000000")]))
+    >>> data["layers"][0]["points"]
     [[0.0, 1.0, 2.0]]
     """
     layers = [_finite(layer) for layer in scene.layers]
@@ -114,7 +114,7 @@ def _finite(layer: Layer) -> Layer:
 def _rounded(values: ArrayLike | None) -> list[list[float]] | None:
     if values is None:
         return None
-    return [[float(f"{value:.{FINEST}g}") for value in row] for row in _points(values)]
+    return [[float(f"{value:.{COORDINATE_DIGITS}g}") for value in row] for row in _points(values)]
 
 
 class _Box(NamedTuple):
@@ -203,7 +203,7 @@ def _name(axes: Any, layers: Sequence[Layer], spots: Sequence[NDArray[np.float64
     """Write labels next to their points where there is room."""
     from matplotlib.patheffects import withStroke
 
-    taken = [  # first of all the marks themselves
+    taken = [  # the marks themselves
         (float(x) - 0.04, float(y), 0.08, 0.06)
         for layer, seen in zip(layers, spots, strict=True)
         for x, y, _ in seen[list(layer.named)]

@@ -14,9 +14,9 @@ MAX_RATIO_SHOWN = 30.0  # Larger ratios, and smaller ones than its inverse, are 
 def target_chart(
     labels: Sequence[str], shares: Sequence[float], figures: Sequence[str], *, title: str = ""
 ) -> bytes:
-    """Return a PNG of measured over target on a log scale; up to 1 the target is reached.
+    """Return a PNG of measured over target on a log scale; up to 1 the target is met.
 
-    ``figures`` stand at the end of the lines.
+    ``figures`` are written at the end of the lines.
     """
     height = 1.15 + LINE * len(labels) + (0.3 if title else 0)
     with settings():
@@ -45,7 +45,7 @@ def target_chart(
         ticks = (0.1, 0.2, 0.5, 1, 2, 5, 10)
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], fontsize=9)
         axes.minorticks_off()
-        axes.set_xlabel("found over asked, log scale; left of the line is reached")
+        axes.set_xlabel("measured over target, log scale; targets left of the line are met")
         axes.spines[["top", "right", "left"]].set_visible(False)
-        legend(figure, ("reached", BLUE), ("not reached", VERMILLION, "D"))
+        legend(figure, ("met", BLUE), ("not met", VERMILLION, "D"))
         return png(figure, dpi=130)

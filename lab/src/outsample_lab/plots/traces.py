@@ -44,8 +44,8 @@ def trace_chart(
 ) -> bytes:
     """Return a PNG of scores of the same moments in strips from top to bottom.
 
-    Later kinds stand in front; `named` moments get a word in each strip, the most important first.
-    On a log strip values that are not positive stand at the lower edge.
+    Later kinds are drawn in front; `named` moments get a label in each strip, the most important
+    first. On a log strip, non-positive values are drawn at the lower edge.
     """
     with settings():
         height = 1.0 + STRIP * len(traces)

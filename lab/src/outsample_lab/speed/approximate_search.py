@@ -23,21 +23,21 @@ def approximate(ground: Ground) -> PartResult:
     """Time approximate search against a regressor, and over numbers of training points."""
     reason = why_unavailable()
     if reason:
-        targets = [Target(words, asked, at_least=at_least, skipped=reason)
-                   for words, asked, at_least in _asked(ground)]  # fmt: skip
+        targets = [Target(description, limit, at_least=at_least, skipped=reason)
+                   for description, limit, at_least in _limits(ground)]  # fmt: skip
         return PartResult(NAME, TITLE, [], targets, [], [], skipped=reason)
     targets, timings = [], []
     for at, shape in enumerate((TRAFFIC, IMAGES)):
         ground.tell(0.25 * at, f"approximate: D = {shape.D}")
-        recall, times = _beside_regressor(ground, shape)
+        recall, times = _against_regressor(ground, shape)
         targets += recall
         timings += times.timings()
     growth, curve = _growth(ground)
-    words = [
+    description = [
         *(made_up.words(shape) for shape in (TRAFFIC, IMAGES)),
         f"Recall: the share of the {K} nearest that the approximate search finds, new rows.",
     ]
-    return PartResult(NAME, TITLE, words, [*targets, growth], timings, [curve])
+    return PartResult(NAME, TITLE, description, [*targets, growth], timings, [curve])
 
 
 def why_unavailable() -> str:
@@ -54,21 +54,21 @@ def _fitted(data: Cloud) -> PCAExtension:
     return fitted("distance", data, index="approximate")
 
 
-def _words(shape: Shape) -> tuple[str, str, str]:
+def _descriptions(shape: Shape) -> tuple[str, str, str]:
     start = f"approximate, D = {shape.D}"
     return f"{start}: against {REGRESSOR}", f"{start}: recall", f"{start}: error over exact"
 
 
-def _asked(ground: Ground) -> list[tuple[str, float, bool]]:
+def _limits(ground: Ground) -> list[tuple[str, float, bool]]:
     lines = []
     for shape in (TRAFFIC, IMAGES):
-        time, recall, error = _words(shape)
+        time, recall, error = _descriptions(shape)
         lines += [(time, 0.15, False), (recall, 0.99, True), (error, 1.01, False)]
     first, last = ground.sizes.approximate[0], ground.sizes.approximate[-1]
     return [*lines, (GROWTH.format(D=TRAFFIC.D, first=first, last=last), 0.25, False)]
 
 
-def _beside_regressor(ground: Ground, shape: Shape) -> tuple[list[Target], Times]:
+def _against_regressor(ground: Ground, shape: Shape) -> tuple[list[Target], Times]:
     sizes = ground.sizes
     data = made_up.cloud(shape, sizes.exact, sizes.batch)
     near, exact = _fitted(data), fitted("distance", data)
@@ -80,7 +80,7 @@ def _beside_regressor(ground: Ground, shape: Shape) -> tuple[list[Target], Times
     }
     where = setting(shape, sizes.exact, sizes.batch)
     times = take_turns(where, works, sizes.repeats, sizes.budget)
-    time, recall, error = _words(shape)
+    time, recall, error = _descriptions(shape)
     errors = data.error(near.transform(data.Q)), data.error(exact.transform(data.Q))
     targets = [
         times.target(time, 0.15, NAME, REGRESSOR),
@@ -110,9 +110,9 @@ def _growth(ground: Ground) -> tuple[Target, Curve]:
         times = take_turns("", work, sizes.repeats, sizes.budget / 4).seconds[NAME]
         seconds.append(quartiles(times)[0] / sizes.batch)
     exponent = slope(sizes.approximate, seconds)
-    (words, asked, _) = _asked(ground)[-1]
+    (description, limit, _) = _limits(ground)[-1]
     curve = Curve(
-        "Time of a row by approximate search", "training points", "microseconds a row", NAME,
-        [float(n) for n in sizes.approximate], [1e6 * each for each in seconds], exponent,
+        "Time of a row by approximate search", "training points", "microseconds per row", NAME,
+        [float(n) for n in sizes.approximate], [1e6 * value for value in seconds], exponent,
     )  # fmt: skip
-    return Target(words, asked, exponent, unit="exponent"), curve
+    return Target(description, limit, exponent, unit="exponent"), curve

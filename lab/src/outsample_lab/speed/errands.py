@@ -18,12 +18,12 @@ MEGABYTE = 1e6
 
 def in_fresh_process(errand: str, **arguments: Any) -> dict[str, Any]:
     """Run one of the functions below in a new process and return its result."""
-    asked = json.dumps({"errand": errand, "given": arguments})
+    request = json.dumps({"errand": errand, "arguments": arguments})
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", PROGRAM, asked], capture_output=True, text=True
+        [sys.executable, "-W", "ignore", "-c", PROGRAM, request], capture_output=True, text=True
     )
     if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no words"])[-1]
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise RuntimeError(f"{errand} failed in its own process: {last}")
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
@@ -31,34 +31,34 @@ def in_fresh_process(errand: str, **arguments: Any) -> dict[str, Any]:
 
 def answer() -> None:
     """Run the task named on the command line; the last line is its result as JSON."""
-    asked = json.loads(sys.argv[-1])
-    print(json.dumps(ERRANDS[asked["errand"]](**asked["given"])))
+    request = json.loads(sys.argv[-1])
+    print(json.dumps(ERRANDS[request["errand"]](**request["arguments"])))
 
 
 class PeakMemory:
     """Peak memory of a block beyond that before it, in MB.
 
-    Sampled every few milliseconds, without the pages of mapped files, which the system takes back
-    as it likes; where the system does not tell these apart, with them.
+    Sampled every few milliseconds, without the pages of memory-mapped files, which the system can
+    reclaim; where the system does not report these separately, they are included.
     """
 
     extra = 0.0
 
     def __enter__(self) -> PeakMemory:
-        self.before, self.most, self.over = _resident(), 0.0, threading.Event()
+        self.before, self.peak, self.over = _resident(), 0.0, threading.Event()
         self.watcher = threading.Thread(target=self._watch, daemon=True)
         self.watcher.start()
         return self
 
     def _watch(self) -> None:
         while not self.over.is_set():
-            self.most = max(self.most, _resident())
+            self.peak = max(self.peak, _resident())
             sleep(0.004)
 
     def __exit__(self, *fault: object) -> None:
         self.over.set()
         self.watcher.join()
-        self.extra = max(self.most, _resident()) - self.before
+        self.extra = max(self.peak, _resident()) - self.before
 
 
 def _resident() -> float:
@@ -67,7 +67,7 @@ def _resident() -> float:
     if status.exists():
         lines = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
         return float(lines["RssAnon"].split()[0]) * 1024 / MEGABYTE
-    import resource  # where there is no /proc: the most there ever was
+    import resource  # without /proc: the peak of the whole process
 
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return float(most) * (1 if sys.platform == "darwin" else 1024) / MEGABYTE
@@ -132,15 +132,16 @@ def error_at(folder: str, name: str, n: int, parameters: dict[str, Any]) -> dict
     X, Y, Q, truth = (np.load(Path(folder) / f"{name}-{part}.npy") for part in "XYQT")
     X, Y = X[:n], Y[:n]
     n_rows = min(200, n)
-    PCAExtension(n_jobs=2).fit(X[:n_rows], Y[:n_rows]).transform(Q[:20])  # kernels are loaded
+    PCAExtension(n_jobs=2).fit(X[:n_rows], Y[:n_rows]).transform(Q[:20])  # loads the kernels
     begin = perf_counter()
     with PeakMemory() as memory:
         model = PCAExtension(n_jobs=2, **parameters).fit(X, Y)
     seconds = perf_counter() - begin
     size = np.sqrt(((truth - truth.mean(axis=0)) ** 2).sum(axis=1).mean())
     error = np.linalg.norm(model.transform(Q) - truth, axis=1).mean() / size
-    chosen = f"{model.weighting_}"
-    return {"error": float(error), "seconds": seconds, "peak": memory.extra, "chosen": chosen}
+    selected_model = f"{model.weighting_}"
+    return {"error": float(error), "seconds": seconds, "peak": memory.extra,
+            "chosen": selected_model}  # fmt: skip
 
 
 def stream(path: str, points: str, rows: int, chunk: int) -> dict[str, float]:
@@ -174,7 +175,7 @@ def by_dask(path: str, files: list[str]) -> dict[str, float]:
         distributed.Client(cluster),
     ):
         work = [dask.delayed(place_file)(path, file) for file in files]
-        dask.compute(*work[:2])  # every worker has opened the model
+        dask.compute(*work[:2])  # every worker opens the model
         begin = perf_counter()
         far = sum(dask.compute(*work))
         seconds = perf_counter() - begin
@@ -187,6 +188,6 @@ def by_dask(path: str, files: list[str]) -> dict[str, float]:
 
 
 ERRANDS: dict[str, Callable[..., dict[str, Any]]] = {
-    each.__name__: each
-    for each in (fit_and_place, cold_answer, cold_fit, error_at, stream, by_dask)
+    task.__name__: task
+    for task in (fit_and_place, cold_answer, cold_fit, error_at, stream, by_dask)
 }

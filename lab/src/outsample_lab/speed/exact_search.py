@@ -29,10 +29,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "order 1": {"weighting": "distance", "order": 1, "loss": "squared"},
     "absolute": {"weighting": "distance", "order": 0, "loss": "absolute"},
 }
-OVER_TREE = {
+MAX_RATIO_TO_TREE = {
     "distance": 1.10, "tangent": 1.15, "local_tangent": 1.20, "order 1": 1.5, "absolute": 1.5,
 }  # fmt: skip
-OVER_PRODUCTS = {"distance": 1.10, "order 1": 1.5}
+MAX_RATIO_TO_PRODUCTS = {"distance": 1.10, "order 1": 1.5}
 
 
 def fitted(name: str, data: Cloud, **parameters: Any) -> PCAExtension:
@@ -66,25 +66,25 @@ def over_the_search(ground: Ground) -> PartResult:
     """Time our methods of placing against the search that each needs."""
     sizes = ground.sizes
     targets, timings = [], []
-    grounds = [("D = 14", TREE, OVER_TREE), ("D = 50", PRODUCTS, OVER_PRODUCTS)]
+    grounds = [("D = 14", TREE, MAX_RATIO_TO_TREE), ("D = 50", PRODUCTS, MAX_RATIO_TO_PRODUCTS)]
     clouds = [made_up.cloud(shape, sizes.exact, sizes.batch) for shape in (TRAFFIC, IMAGES)]
     words = [made_up.words(shape) for shape in (TRAFFIC, IMAGES)]
     try:
         clouds.append(_mnist(ground))
-        grounds.append(("MNIST, D = 50", PRODUCTS, OVER_PRODUCTS))
+        grounds.append(("MNIST, D = 50", PRODUCTS, MAX_RATIO_TO_PRODUCTS))
         words.append("MNIST: random images as 50 principal components; the map is the first two.")
     except Unavailable as fault:
         words.append(f"MNIST was skipped: {fault}.")
-    for at, (data, (name, bare, asked)) in enumerate(zip(clouds, grounds, strict=True)):
+    for at, (data, (name, bare, limits)) in enumerate(zip(clouds, grounds, strict=True)):
         ground.tell(at / len(clouds), name)
         works: dict[str, Work] = {bare: partial(bare_searches(data)[bare], data.Q)}
-        works |= {each: partial(fitted(each, data).transform, data.Q) for each in asked}
+        works |= {key: partial(fitted(key, data).transform, data.Q) for key in limits}
         where = f"{name}, d = {data.Y.shape[1]}, n = {len(data.X):,}, {len(data.Q):,} rows"
         times = take_turns(where, works, sizes.repeats, sizes.budget)
         timings += times.timings()
         targets += [
-            times.target(f"exact, {name}: {each}, over {bare}", ratio, each, bare)
-            for each, ratio in asked.items()
+            times.target(f"exact, {name}: {setting_name}, over {bare}", ratio, setting_name, bare)
+            for setting_name, ratio in limits.items()
         ]
     return PartResult("exact", "Placing over the bare search", words, targets, timings, [])
 
@@ -96,7 +96,7 @@ def _mnist(ground: Ground) -> Cloud:
     return Cloud(training, training[:, :2], new, new[:, :2])
 
 
-def beside_regressors(ground: Ground) -> PartResult:
+def against_regressors(ground: Ground) -> PartResult:
     """Time placing against weighted neighbours and radial basis functions."""
     sizes = ground.sizes
     targets: list[Target] = []
@@ -130,5 +130,5 @@ def beside_regressors(ground: Ground) -> PartResult:
             Target(f"{words}: error", 1.01, errors[0] / errors[1], note=note),
         ]
         timings += times.timings()
-    words = "Same accuracy is taken as an error of at most 1.01 times the other's."
-    return PartResult("regressors", "Beside regressors", [words], targets, timings, [])
+    words = "Accuracy counts as equal if the error is at most 1.01 times that of the other method."
+    return PartResult("regressors", "Compared with regressors", [words], targets, timings, [])

@@ -16,7 +16,7 @@ from outsample_lab.speed.sizes import JOBS, Ground, absent
 from outsample_lab.speed.speed_result import Curve, PartResult, Target
 from outsample_lab.speed.stopwatch import Work, seconds_of, take_turns
 
-FIRST = 5.0  # Seconds that a fit of wide points may take beyond its searches
+EXTRA_SECONDS = 5.0  # Allowed for a fit of wide points in addition to its searches
 
 
 def fixed_fits(ground: Ground) -> PartResult:
@@ -45,24 +45,24 @@ def default_fits(ground: Ground) -> PartResult:
     """Time a fit with all defaults against fitting UMAP to the same points."""
     sizes, targets, timings = ground.sizes, [], []
     reason = absent("umap")
-    for n, asked in zip(sizes.umap_fits, (0.3, 0.2, 0.1), strict=False):
+    for n, limit in zip(sizes.umap_fits, (0.3, 0.2, 0.1), strict=False):
         words = f"all defaults, n = {n:,}: fit, against fitting UMAP"
         if reason:
-            targets.append(Target(words, asked, skipped=reason))
+            targets.append(Target(words, limit, skipped=reason))
             continue
         ground.tell(sizes.umap_fits.index(n) / len(sizes.umap_fits), f"UMAP of {n:,} points")
         data = made_up.cloud(TRAFFIC, n, 10)
         theirs = partial(_umap, data.X)
-        Y = np.asarray(theirs().embedding_, dtype=np.float64)  # its kernels are warm now
+        Y = np.asarray(theirs().embedding_, dtype=np.float64)  # compiles the kernels of UMAP
         ours = partial(PCAExtension(n_jobs=JOBS).fit, data.X, Y)
         small = made_up.cloud(TRAFFIC, 300, 10)
         PCAExtension(n_jobs=JOBS).fit(small.X, small.Y)
         works: dict[str, Work] = {"UMAP().fit": theirs, "PCAExtension().fit": ours}
         where = f"n = {n:,}, D = {TRAFFIC.D}, d = 2"
         times = take_turns(where, works, 3, sizes.budget, warm_up=False)
-        targets.append(times.target(words, asked, "PCAExtension().fit", "UMAP().fit"))
+        targets.append(times.target(words, limit, "PCAExtension().fit", "UMAP().fit"))
         timings += times.timings()
-    lines = [made_up.words(TRAFFIC), "The map is UMAP's of these points."]
+    lines = [made_up.words(TRAFFIC), "The map was computed by UMAP from these points."]
     return PartResult("defaults", "Fits with all defaults", lines, targets, timings, [])
 
 
@@ -95,7 +95,7 @@ def wide_fits(ground: Ground) -> PartResult:
         Target(f"fit of d = {many}, n = {n_map:,}, over d = {narrow}", 3.0, by_map[-1] / by_map[0],
                note=f"{by_map[-1]:.1f} s and {by_map[0]:.1f} s"),
         Target(f"fit of D = {wide:,}, n = {n_wide:,}, over three searches and"
-               f" {FIRST:g} s", 1.0, by_points[-1] / (3 * searches[-1] + FIRST),
+               f" {EXTRA_SECONDS:g} s", 1.0, by_points[-1] / (3 * searches[-1] + EXTRA_SECONDS),
                note=f"{by_points[-1]:.1f} s; a search takes {searches[-1]:.2f} s"),
     ]  # fmt: skip
     curves = [

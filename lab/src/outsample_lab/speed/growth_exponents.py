@@ -22,11 +22,11 @@ def growth(ground: Ground) -> PartResult:
     ]
     words = [
         made_up.words(TRAFFIC),
-        f"n = {sizes.growth:,}; k = {K} and d = {TRAFFIC.d} while the other grows. Over so short a"
-        " range an exponent is a rough figure: fixed costs still count. Growth with n is under"
-        " From small to large.",
+        f"n = {sizes.growth:,}; k = {K} and d = {TRAFFIC.d} while the other grows. Over this short"
+        " range exponents are approximate, because fixed costs still matter. Growth with n is in"
+        " the section From small to large.",
     ]
-    return PartResult("growth", "How time grows with k and d", words, [], [], curves)
+    return PartResult("growth", "Growth of the time with k and d", words, [], [], curves)
 
 
 def _curves(
@@ -49,7 +49,7 @@ def _curves(
         for name in works:
             seconds[name].append(1e6 * times.median(name) / sizes.batch)
     return [
-        Curve(f"Time of a row against {label}", label, "microseconds a row", name,
+        Curve(f"Time of a row against {label}", label, "microseconds per row", name,
               [float(value) for value in values], figures, late_slope(values, figures))
         for name, figures in seconds.items()
     ]  # fmt: skip

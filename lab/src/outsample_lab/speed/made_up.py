@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-NOISE = 0.01  # Standard deviation of what is added to each column
+NOISE = 0.01  # Standard deviation of the noise of each column
 
 
 class Shape(NamedTuple):
@@ -19,8 +19,8 @@ class Shape(NamedTuple):
 
 TRAFFIC, IMAGES = Shape(14, 5, 5), Shape(50, 2, 12)
 WORDS = (
-    "The points are made up: a uniform cube of dimension {latent}, through sines of random linear"
-    " functions into {D} columns, and noise of 0.01; the map has {d} cosines of random linear"
+    "The points are synthetic: a uniform cube of dimension {latent}, mapped to {D} columns by sines"
+    " of random linear functions, with noise of 0.01; the map has {d} cosines of random linear"
     " functions of the same cube."
 )
 
@@ -64,8 +64,8 @@ def cloud(shape: Shape, n: int, n_new: int, seed: int = 0) -> Cloud:
 
 
 def torn_map(X: Array, n_cells: int = 12) -> Array:
-    """Return a torn map: the principal plane, cut into cells that are moved apart."""
-    # A stand-in for a map by UMAP or t-SNE: smooth within a cell, and its neighbour far away.
+    """Return a map with discontinuities: the principal plane, cut into cells that are moved."""
+    # Stands for a map by UMAP or t-SNE: smooth within a cell, with neighbouring cells far away.
     centred = X - X.mean(axis=0)
     plane = centred @ np.linalg.svd(centred[:2000], full_matrices=False)[2][:3].T
     seeds = plane[np.random.default_rng(0).permutation(len(plane))[:n_cells]]

@@ -18,7 +18,7 @@ from outsample_lab.speed.stopwatch import quartiles
 
 TRAINING = 2000  # Points of the model that places a stream
 PEAK_MB = 300.0
-PIECES = 20  # Files of rows that Dask places
+N_FILES = 20  # Files of rows that Dask places
 COLD_RUNS = 5
 
 
@@ -28,11 +28,6 @@ def stream_memory(ground: Ground) -> PartResult:
     tasks = {n: f"{n:,} rows of a memory map through place: extra memory"
              for n in (n_first, many)}  # fmt: skip
     same = f"the same, {many:,} rows over {n_first:,}"
-    if not hasattr(outsample, "place_batches"):
-        reason = "this version has no place_batches"
-        targets = [Target(words, PEAK_MB, unit="MB", skipped=reason) for words in tasks.values()]
-        targets.append(Target(same, 1.25, skipped=reason))
-        return PartResult("stream", title, [], targets, [], [], skipped=reason)
     targets, timings, peaks = [], [], []
     with tempfile.TemporaryDirectory() as folder:
         model, points = Path(folder) / "model", Path(folder) / "points.npy"
@@ -45,7 +40,7 @@ def stream_memory(ground: Ground) -> PartResult:
             result = in_fresh_process(
                 "stream", path=str(model), points=str(points), rows=n, chunk=chunk
             )
-            note = f"{result['rows'] / result['seconds']:,.0f} rows a second"
+            note = f"{result['rows'] / result['seconds']:,.0f} rows per second"
             peaks.append(result["peak"])
             targets.append(Target(words, PEAK_MB, result["peak"], unit="MB", note=note))
             where = f"n = {TRAINING:,}, D = {TRAFFIC.D}, {n:,} rows in chunks of {chunk:,}"
@@ -53,8 +48,8 @@ def stream_memory(ground: Ground) -> PartResult:
     targets.append(Target(same, 1.25, max(peaks[1], 1.0) / max(peaks[0], 1.0)))
     notes = [
         made_up.words(TRAFFIC),
-        "Memory is what the process holds beyond a loaded model and one placed chunk, without the"
-        " pages of the mapped file; sampled every 4 ms. The same memory is taken as 1.25 times.",
+        "Memory is that of the process in addition to a loaded model and one placed chunk, without"
+        " the pages of the mapped file, sampled every 4 ms. A ratio up to 1.25 counts as equal.",
     ]
     return PartResult("stream", title, notes, targets, timings, [])
 
@@ -73,8 +68,6 @@ def by_dask(ground: Ground) -> PartResult:
     title, n = "Many processes", ground.sizes.many
     words = f"Dask, 2 worker processes of one thread, against one thread, {n:,} rows"
     reason = absent("dask", "distributed")
-    if not hasattr(outsample, "BatchPlacer"):
-        reason = "this version has no BatchPlacer"
     if reason:
         target = Target(words, 1.7, unit="times faster", at_least=True, skipped=reason)
         return PartResult("dask", title, [], [target], [], [], skipped=reason)
@@ -83,15 +76,15 @@ def by_dask(ground: Ground) -> PartResult:
         path = Path(folder) / "model"
         outsample.save(fitted("distance", data, n_jobs=1), path)
         files = []
-        for at, piece in enumerate(np.array_split(data.Q, PIECES)):
+        for at, rows in enumerate(np.array_split(data.Q, N_FILES)):
             files.append(str(Path(folder) / f"{at}.npy"))
-            np.save(files[-1], piece)
+            np.save(files[-1], rows)
         result = in_fresh_process("by_dask", path=str(path), files=files)
     local, dask = result["local"], result["dask"]
     note = f"{local:.1f} s and {dask:.1f} s; sums differ by {result['differs']:.1g}"
     faster = local / dask
     target = Target(words, 1.7, faster, unit="times faster", at_least=True, note=note)
-    where = f"n = {TRAINING:,}, D = {TRAFFIC.D}, {n:,} rows in {PIECES} files"
+    where = f"n = {TRAINING:,}, D = {TRAFFIC.D}, {n:,} rows in {N_FILES} files"
     timings = [_once("one local thread", where, result["local"]),
                _once("Dask, two processes", where, result["dask"])]  # fmt: skip
     notes = ["Workers read files of rows, place them by BatchPlacer and return sums."]
@@ -122,7 +115,7 @@ def cold_start(ground: Ground) -> PartResult:
         path = Path(folder) / "model"
         outsample.save(fitted("distance", data), path)
         runs = min(COLD_RUNS, ground.sizes.repeats)
-        for run in range(-1, runs):  # the first fills the cache of kernels and is not counted
+        for run in range(-1, runs):  # the first run fills the cache of kernels and is not counted
             ground.tell((run + 1) / (runs + 1), "cold starts")
             result = in_fresh_process("cold_answer", path=str(path))
             result["import, load and first row"] = sum(result.values())
@@ -135,7 +128,7 @@ def cold_start(ground: Ground) -> PartResult:
         setting[step] = f"all defaults, n = {min(n, 2000):,}, D = 10, with import if first"
     timings = [Timing(step, setting[step], *quartiles(np.array(seconds)), len(seconds))
                for step, seconds in times.items()]  # fmt: skip
-    words = ["A fresh process each time, compiled kernels in their cache."]
+    words = ["Each time in a new process, with cached kernels."]
     return PartResult("cold", "Cold start", words, [], timings, [])
 
 

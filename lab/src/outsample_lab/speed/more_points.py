@@ -19,9 +19,9 @@ from outsample_lab.speed.speed_result import Curve, PartResult, Target
 
 Array = NDArray[np.float64]
 SMOOTH, TORN = "smooth", "torn"
-OVER_ALL = {"weighting": "correlated", "order": 0, "loss": "squared"}  # With all points neighbours
-EXACT_ROWS = 8192  # The most that one exact process over all points takes
-STEPS = (2000, 4000, 8000, 16_000, 32_000)  # Each has to have less error than the one before
+ALL_POINTS = {"weighting": "correlated", "order": 0, "loss": "squared"}
+EXACT_ROWS = 8192  # Maximum number of points of an exact process
+STEPS = (2000, 4000, 8000, 16_000, 32_000)  # Each must have a lower error than the previous one
 FIT_SECONDS, FIT_MEGABYTES = 60.0, 2000.0
 
 
@@ -29,24 +29,24 @@ def more_points(ground: Ground) -> PartResult:
     """Measure the errors of fits to nested subsets of two maps, on the same hidden points."""
     X, source = _points(ground)
     words = [
-        f"Points: {source}. Both maps are made of all of them; {ground.sizes.held_out:,} random"
-        " points are held out, and growing subsets of the others, each within the next, are fitted"
-        " with all defaults, in a fresh process each. Error: mean distance from the true image"
-        " over the size of the map.",
+        f"Points: {source}. Both maps are computed from all points; {ground.sizes.held_out:,}"
+        " random points are held out, and nested subsets of the others are fitted with all"
+        " defaults, each in a new process. Error: mean distance to the true position relative to"
+        " the size of the map.",
     ]
     curves, targets = [], []
     with tempfile.TemporaryDirectory() as folder:
         for at, (name, make) in enumerate(((SMOOTH, _smooth), (TORN, _torn))):
-            ground.tell(at / 2, f"making the {name} map")
+            ground.tell(at / 2, f"computing the {name} map")
             Y, made_by = make(ground, X)
             words.append(f"The {name} map is {made_by}.")
             _keep(Path(folder), name, X, Y, ground.sizes.held_out)
             results = _fits(ground, folder, name, at)
             curves += _curves(ground.sizes.errors, name, results)
             targets += _targets(ground, folder, name, results)
-            words.append(f"Chosen on the {name} map: " + "; ".join(
-                f"{n:,}: {each['chosen']}" for n, each in results.items()) + ".")  # fmt: skip
-    return PartResult("errors", "More points, less error", words, targets, [], curves)
+            words.append(f"Selected on the {name} map: " + "; ".join(
+                f"{n:,}: {result['chosen']}" for n, result in results.items()) + ".")  # fmt: skip
+    return PartResult("errors", "Error by number of points", words, targets, [], curves)
 
 
 def _points(ground: Ground) -> tuple[Array, str]:
@@ -54,7 +54,7 @@ def _points(ground: Ground) -> tuple[Array, str]:
     try:
         X = mnist_points(data_file(ground.folder, MNIST_FILE), n)
     except Unavailable as fault:
-        return made_up.cloud(IMAGES, n, 1).X, f"made up, for there is {fault}"
+        return made_up.cloud(IMAGES, n, 1).X, f"synthetic, because there is {fault}"
     return X, f"{len(X):,} images of MNIST, 50 principal components"
 
 
@@ -65,11 +65,11 @@ def _smooth(ground: Ground, X: Array) -> tuple[Array, str]:
 
 def _torn(ground: Ground, X: Array) -> tuple[Array, str]:
     if not ground.sizes.umap or absent("umap"):
-        return made_up.torn_map(X), "made up: a plane cut into cells that are set apart"
+        return made_up.torn_map(X), "synthetic: a plane cut into cells that are moved"
     import umap
 
     reducer: Any = umap.UMAP(random_state=0, n_jobs=1)
-    return np.asarray(reducer.fit_transform(X), dtype=np.float64), "UMAP's, all defaults"
+    return np.asarray(reducer.fit_transform(X), dtype=np.float64), "computed by UMAP, all defaults"
 
 
 def _keep(folder: Path, name: str, X: Array, Y: Array, held_out: int) -> None:
@@ -88,7 +88,7 @@ def _fits(ground: Ground, folder: str, name: str, at: int) -> dict[int, dict[str
 
 
 def _curves(sizes: Sequence[int], name: str, results: dict[int, dict[str, Any]]) -> list[Curve]:
-    charts = {"error": ("Error against training points", "error over the size of the map"),
+    charts = {"error": ("Error against training points", "relative error"),
               "seconds": ("Time of a fit with all defaults", "seconds"),
               "peak": ("Memory of a fit with all defaults", "MB")}  # fmt: skip
     return [
@@ -116,7 +116,7 @@ def _targets(
     n = min(beyond, EXACT_ROWS)
     ground.tell(0.5, f"exact process over {n:,} points")
     exact = in_fresh_process(
-        "error_at", folder=folder, name=name, n=n, parameters=OVER_ALL | {"n_neighbors": n}
+        "error_at", folder=folder, name=name, n=n, parameters=ALL_POINTS | {"n_neighbors": n}
     )
     words = f"smooth map, {beyond:,} points: error over exact process of {n:,}"
     note = f"{errors[beyond]:.4g} and {exact['error']:.4g}"

@@ -36,5 +36,5 @@ def novelty(ground: Ground) -> PartResult:
         times.target("NoveltyDetector: fit, over its own search", 2.0, fit, search),
         times.target("NoveltyDetector: p_values, over its own search", 2.0, judge, near),
     ]
-    words = [made_up.words(TRAFFIC), f"The detector looks at {k} neighbours."]
+    words = [made_up.words(TRAFFIC), f"The detector uses {k} neighbours."]
     return PartResult("novelty", "Novelty detection", words, targets, times.timings(), [])

@@ -16,7 +16,7 @@ from outsample_lab.speed.speed_result import PartResult, Target, Timing
 from outsample_lab.speed.stopwatch import take_turns
 
 Array = NDArray[np.float64]
-Fitted = tuple[Array, Callable[[Array], Any]]  # A map, and how new rows come into it
+Fitted = tuple[Array, Callable[[Array], Any]]  # A map, and a function that places new rows
 
 
 class Rival(NamedTuple):
@@ -24,7 +24,7 @@ class Rival(NamedTuple):
 
     module: str
     make: Callable[[Array], Fitted]
-    asked: float | None  # Our time over its time; None asks for nothing
+    asked: float | None  # Maximum of our time over its time; None: no target
     spectral: bool = False  # Only small maps
 
 
@@ -63,7 +63,7 @@ RIVALS: Mapping[str, Rival] = {
 def transforms(ground: Ground) -> PartResult:
     """Time the transform of each method, and ours with all defaults on its map."""
     sizes, targets, timings = ground.sizes, [], []
-    words = [made_up.words(TRAFFIC), "Ours has all defaults and the map that the other made."]
+    words = [made_up.words(TRAFFIC), "Ours has all defaults and the other method's map."]
     for at, (name, rival) in enumerate(RIVALS.items()):
         ground.tell(at / len(RIVALS), name)
         n = sizes.spectral if rival.spectral else sizes.peers
@@ -74,19 +74,19 @@ def transforms(ground: Ground) -> PartResult:
             if rival.asked is not None:
                 targets.append(Target(title, rival.asked, skipped=reason))
             continue
-        seconds, lines, chosen = _beside(ground, name, rival, n)
+        seconds, lines, selected_model = _against(ground, name, rival, n)
         timings += lines
-        words.append(f"On the map of {name} ours chose {chosen}.")
+        words.append(f"On the map of {name} our extension selected {selected_model}.")
         if rival.asked is not None:
             targets.append(seconds._replace(work=title))
-    return PartResult("transforms", "Beside other transforms", words, targets, timings, [])
+    return PartResult("transforms", "Compared with other transforms", words, targets, timings, [])
 
 
-def _beside(ground: Ground, name: str, rival: Rival, n: int) -> tuple[Target, list[Timing], str]:
+def _against(ground: Ground, name: str, rival: Rival, n: int) -> tuple[Target, list[Timing], str]:
     sizes, data = ground.sizes, _points(ground, n)
     Y, transform = rival.make(data.X)
     ours = PCAExtension(n_jobs=JOBS).fit(data.X, Y)
-    mine = f"ours beside {name}"
+    mine = f"ours, on the map of {name}"
     works = {name: partial(transform, data.Q), mine: partial(ours.transform, data.Q)}
     where = f"n = {n:,}, D = {TRAFFIC.D}, d = 2, {sizes.peer_rows:,} rows"
     times = take_turns(where, works, sizes.repeats, sizes.budget)

@@ -37,7 +37,7 @@ class Sizes(NamedTuple):
     stream_chunk: int = 50_000
     many: int = 1_000_000  # Rows placed by Dask
     cold: int = 10_000
-    umap: bool = True  # Whether the torn map is UMAP's; else it is made up
+    umap: bool = True  # Whether UMAP computes the map with discontinuities; else it is synthetic
 
 
 FULL = Sizes()
@@ -60,9 +60,9 @@ class Ground(NamedTuple):
 
 def absent(*modules: str) -> str:
     """Return which of these packages are not installed; empty if all are."""
-    gone = [PACKAGES.get(module, module) for module in modules if find_spec(module) is None]
-    return f"{', '.join(gone)} is not installed" if gone else ""
+    missing = [PACKAGES.get(module, module) for module in modules if find_spec(module) is None]
+    return f"{', '.join(missing)} is not installed" if missing else ""
 
 
 PACKAGES = {"umap": "umap-learn", "faiss": "faiss-cpu", "distributed": "dask[distributed]"}
-JOBS = 2  # Threads of everything unless said
+JOBS = 2  # Number of threads unless stated otherwise

@@ -27,9 +27,9 @@ PACKAGES = (
     "numpy", "scipy", "scikit-learn", "numba", "faiss-cpu", "umap-learn", "openTSNE", "dask",
 )  # fmt: skip
 PROTOCOL = (
-    f"Works that are compared take turns, after one turn that is not counted; a ratio is the median"
-    f" of the ratios turn by turn, with its quartiles. Everything runs on {sizes.JOBS} threads and"
-    " looks at 15 neighbours unless said. Ratios are ours over the other."
+    f"Compared programs run alternately, after one turn that is not counted; a ratio is the median"
+    f" of the ratios of all turns, with its quartiles. Programs use {sizes.JOBS} threads and 15"
+    " neighbours unless stated otherwise. Ratios are our time divided by the other."
 )
 
 
@@ -43,9 +43,9 @@ def run_speed(
     show: Callable[[str, Table | None], None] | None = None,
 ) -> Benchmark:
     """Measure, and write ``speed.json``, ``speed.png`` and ``speed.html``."""
-    # `quick` has small sizes and leaves out slow parts, unless they are named; `show` gets a title
+    # `quick` uses small sizes and omits slow parts, unless they are named; `show` receives a title
     # and a table of each part as soon as it is measured.
-    chosen = parts.select(names, quick)
+    selected = parts.select(names, quick)
     check_writable(out_dir)
     empty = SpeedRun(PROTOCOL, quick, os.cpu_count() or 1, _load(), versions(PACKAGES), 0.0, [])
     if show is not None and empty.busy:
@@ -54,7 +54,7 @@ def run_speed(
     begin = perf_counter()
     with threadpool_limits(sizes.JOBS):
         size = sizes.QUICK if quick else sizes.FULL
-        results = parts.run_parts(chosen, size, folder, progress, on_part)
+        results = parts.run_parts(selected, size, folder, progress, on_part)
     return SPEED.write(out_dir, empty._replace(seconds=perf_counter() - begin, parts=results))
 
 

@@ -12,8 +12,8 @@ from outsample_lab.serving.service_result import ServiceRun
 from outsample_lab.speed.speed_result import Curve, PartResult, SpeedRun, Target, Timing
 from outsample_lab.wording import number
 
-HEADS = ("Work", "Reach", "Found", "Reached", "Quartiles")
-TIMES = ("Work", "Median", "Setting", "Quartiles", "99 %", "Repeats")
+HEADS = ("Task", "Target", "Measured", "Met", "Quartiles")
+TIMES = ("Task", "Median", "Setting", "Quartiles", "99 %", "Repeats")
 UNITS = {"times": "", "MB": " MB", "s": " s", "ms": " ms"}
 
 
@@ -28,12 +28,12 @@ def target_table(targets: Sequence[Target]) -> Table:
 
 def _cells(target: Target) -> list[str]:
     sign, unit = ("≥" if target.at_least else "≤"), UNITS.get(target.unit, "")
-    asked = f"{sign} {target.asked:g}{unit}"
+    limit = f"{sign} {target.asked:g}{unit}"
     if target.skipped:
-        return [target.work, asked, "skipped", "–", ""]
+        return [target.work, limit, "skipped", "–", ""]
     spread = "" if math.isnan(target.low) else f"{number(target.low)}–{number(target.high)}"
     met = "yes" if target.met else "no"
-    return [target.work, asked, f"{number(target.found)}{unit}", met, spread]
+    return [target.work, limit, f"{number(target.found)}{unit}", met, spread]
 
 
 def part_report(part: PartResult) -> tuple[str, Table | None]:
@@ -52,7 +52,7 @@ def part_report(part: PartResult) -> tuple[str, Table | None]:
 def summary_tables(run: SpeedRun) -> list[tuple[str, Table]]:
     """Return all targets under one title."""
     targets = all_targets(run)
-    return [("Figures to reach", target_table(targets))] if targets else []
+    return [("Targets", target_table(targets))] if targets else []
 
 
 def all_targets(run: SpeedRun) -> list[Target]:
@@ -62,8 +62,8 @@ def all_targets(run: SpeedRun) -> list[Target]:
 
 def notes_of(targets: Sequence[Target]) -> list[str]:
     """Return the notes of targets, and why some were not measured."""
-    noted = [f"{each.work}: {each.note}." for each in targets if each.note]
-    reasons = {each.skipped for each in targets if each.skipped}
+    noted = [f"{target.work}: {target.note}." for target in targets if target.note]
+    reasons = {target.skipped for target in targets if target.skipped}
     return [*noted, *(f"Skipped: {reason}." for reason in sorted(reasons))]
 
 
@@ -112,16 +112,16 @@ def target_picture(run: SpeedRun) -> Picture | None:
 
 def target_picture_of(targets: Sequence[Target]) -> Picture | None:
     """Return a picture of targets; None without targets or without matplotlib."""
-    shown = [each for each in targets if not each.skipped and each.share > 0]
+    shown = [target for target in targets if not target.skipped and target.share > 0]
     if not shown or not can_draw():
         return None
     cells = [_cells(target) for target in shown]
     picture = target_chart(
         [target.work for target in shown],
         [target.share for target in shown],
-        [f"{measured} ({asked})" for _, asked, measured, *_ in cells],
+        [f"{measured} ({limit})" for _, limit, measured, *_ in cells],
     )
-    return Picture(picture, "What was found over what was asked, for all figures to reach")
+    return Picture(picture, "Measured values relative to their targets")
 
 
 def _charts(part: PartResult) -> list[Picture]:
@@ -159,28 +159,29 @@ def load_words(run: SpeedRun | ServiceRun) -> str:
         return f"The machine was idle when it began: load {run.load:.2f} on {run.cores} cores."
     return (
         f"The machine was not idle when it began: load {run.load:.2f} on {run.cores} cores. Times"
-        " are too long; ratios suffer less, for works take turns."
+        " are too long; ratios are affected less, because programs run alternately."
     )
 
 
 def speed_page(run: SpeedRun, picture: Picture | None) -> str:
     """Return the page: the targets, the picture and one section per part."""
     targets = all_targets(run)
-    met, skipped = sum(each.met for each in targets), sum(bool(each.skipped) for each in targets)
+    met = sum(target.met for target in targets)
+    skipped = sum(bool(target.skipped) for target in targets)
     made = ", ".join(f"{name} {version}" for name, version in run.versions.items())
-    short = ["A short run with small sizes: its figures are not those of the table."]
-    facts = [(f"{met} of {len(targets)}", "figures reached")]
+    short = ["A quick run with small sizes: its figures are not comparable with a full run."]
+    facts = [(f"{met} of {len(targets)}", "targets met")]
     if skipped:
         facts.append((str(skipped), "not measured here"))
     words = [run.protocol, load_words(run), *(short if run.quick else [])]
     return build_page(
         "Speed and scale",
         [
-            Section("Figures to reach", words, [target_table(targets)] if targets else []),
+            Section("Targets", words, [target_table(targets)] if targets else []),
             *map(_section, run.parts),
         ],
-        lead="Placing a point should cost hardly more than finding its neighbours, at any number"
-        " of training points: this library, bare searches and other libraries.",
+        lead="Run time and memory of this library relative to bare neighbour searches and to other"
+        " libraries.",
         facts=facts,
         hero=picture,
         footer=f"Made by outsample bench speed on this computer, {run.seconds / 60:.0f} minutes."

@@ -42,7 +42,7 @@ def take_turns(
 ) -> Times:
     """Time tasks in turns, after one turn that is not counted (compilation, caches).
 
-    There are ``repeats`` turns, or as many as begin within ``budget`` seconds, but one at least.
+    There are ``repeats`` turns, or as many as begin within ``budget`` seconds, and at least one.
     """
     if warm_up:
         for work in works.values():

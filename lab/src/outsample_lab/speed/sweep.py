@@ -29,9 +29,9 @@ from outsample_lab.speed.speed_result import Curve, PartResult, Target, Timing
 from outsample_lab.speed.stopwatch import Times, Work, row_times, take_turns
 
 OURS = "distance"
-PRODUCT_WORK = 2e11  # Multiplications of a batch by brute force: beyond, the batch is cut
+PRODUCT_WORK = 2e11  # Maximum multiplications of a batch by brute force; larger batches are cut
 MAX_SLOWDOWN = 4.0  # Searches slower than this times the fastest are not timed in full
-TRIAL = 200  # Rows that find out which are slow
+TRIAL = 200  # Rows of the trial that identifies slow searches
 
 
 def over_sizes(ground: Ground) -> PartResult:
@@ -40,8 +40,8 @@ def over_sizes(ground: Ground) -> PartResult:
     curves: list[Curve] = []
     words = [
         *(made_up.words(shape) for shape in (TRAFFIC, IMAGES)),
-        f"Searches are of {K} neighbours. A search of more than {MAX_SLOWDOWN:g} times the fastest"
-        f" one for {TRIAL} rows was not timed further. faiss works in single precision. Single"
+        f"Searches return {K} neighbours. A search that took more than {MAX_SLOWDOWN:g} times the"
+        f" fastest one for {TRIAL} rows was not timed further. faiss uses single precision. Single"
         " rows are timed on one thread.",
     ]
     reason = why_unavailable()
@@ -54,7 +54,7 @@ def over_sizes(ground: Ground) -> PartResult:
             rows = _rows(ground, shape, n)
             data = made_up.cloud(shape, n, rows)
             searches, slow = _quick_searches(data)
-            words += [f"n = {n:,}, D = {shape.D}: {each}" for each in slow]
+            words += [f"n = {n:,}, D = {shape.D}: {note}" for note in slow]
             for times, n_rows in _batches(ground, shape, data, searches, not reason):
                 timings += times.timings()
                 for work in times.seconds:
@@ -119,8 +119,8 @@ def _single_rows(
     works = {name: alone[name] for name in searches}
     regressor = KNeighborsRegressor(K, weights="distance").fit(data.X, data.Y)
     works |= {REGRESSOR: regressor.predict, OURS: fitted(OURS, data, n_jobs=1).transform}
-    n, most = len(data.X), ground.sizes.single_rows
-    n_rows = min(most, max(20, most * 50_000 // n))
+    n, max_rows = len(data.X), ground.sizes.single_rows
+    n_rows = min(max_rows, max(20, max_rows * 50_000 // n))
     where = f"n = {n:,}, D = {shape.D}, d = {shape.d}, single rows"
     return row_times(works, data.Q[:n_rows], where)[1]
 
@@ -128,9 +128,9 @@ def _single_rows(
 def _curves(chart: str, seconds_by_work: dict[str, dict[int, float]]) -> list[Curve]:
     curves = []
     for name, times in seconds_by_work.items():
-        sizes, seconds = list(times), [1e6 * each for each in times.values()]
+        sizes, seconds = list(times), [1e6 * value for value in times.values()]
         exponent = late_slope(sizes, seconds) if len(sizes) > 1 else np.nan
-        curve = Curve(chart, "training points", "microseconds a row", name,
+        curve = Curve(chart, "training points", "microseconds per row", name,
                       [float(n) for n in sizes], seconds, exponent)  # fmt: skip
         curves.append(curve)
     return curves
@@ -181,9 +181,10 @@ def peak_memory(ground: Ground) -> PartResult:
                 sizes.append(float(n))
                 peaks.append(result["peak"])
             chart = f"Peak memory of fit and a batch, D = {shape.D}"
-            curves.append(Curve(chart, "training points", "MB over the points", who, sizes, peaks))
+            unit = "MB without the points"
+            curves.append(Curve(chart, "training points", unit, who, sizes, peaks))
     words = [
-        "In a fresh process each: the largest resident memory while fitting and placing a batch,"
-        " over that with imports done, kernels loaded and points drawn."
+        "Each in a new process: the peak resident memory of fitting and placing a batch, without"
+        " imports, kernels and points."
     ]
     return PartResult("memory", "Memory", words, [], [], curves)

@@ -12,9 +12,9 @@ from outsample_lab.traffic.loud import loud_by_any_attack
 from outsample_lab.traffic.recorded import load_traffic
 
 Array = NDArray[np.float64]
-# Loud minutes of a day that are no farther apart than this are one episode.
+# Loud minutes of a day at most this many minutes apart form one episode.
 EPISODE_GAP = 5
-# From this day on one attack runs in nearly every minute: told apart from the days before.
+# From this day on one attack runs in nearly every minute: these days are reported separately.
 FLOODED_FROM = "1998-07-23"
 
 
@@ -23,7 +23,7 @@ class Arrivals(NamedTuple):
 
     traffic: Traffic
     X: Array  # log(1 + x) of the counts, standardised by the first day, shape (q, 14)
-    days: tuple[str, ...]  # The first one is learned from before the others arrive
+    days: tuple[str, ...]  # The first day is for training; the others arrive later
 
     @property
     def first(self) -> NDArray[np.bool_]:
@@ -47,8 +47,8 @@ class Episode(NamedTuple):
 def arrivals(folder: Path | None, most_days: int | None = None) -> Arrivals:
     """Return recorded days, all or the first ones; without recordings, three simulated days.
 
-    >>> found = arrivals(None)
-    >>> found.days, found.X.shape
+    >>> simulated = arrivals(None)
+    >>> simulated.days, simulated.X.shape
     (('simulated-1', 'simulated-2', 'simulated-3'), (3960, 14))
     """
     traffic = simulate_traffic() if folder is None else load_traffic(folder)
@@ -64,8 +64,8 @@ def arrivals(folder: Path | None, most_days: int | None = None) -> Arrivals:
 def episodes(traffic: Traffic) -> list[Episode]:
     """Return runs of minutes with at least 100 connections of attacks, day by day.
 
-    >>> [(len(one.rows), int(traffic.minutes[one.rows[0]]))
-    ...  for traffic in [simulate_traffic("simulated-2")] for one in episodes(traffic)]
+    >>> traffic = simulate_traffic("simulated-2")
+    >>> [(len(run.rows), int(traffic.minutes[run.rows[0]])) for run in episodes(traffic)]
     [(1, 171), (1, 409), (1, 488)]
     """
     runs: list[Episode] = []

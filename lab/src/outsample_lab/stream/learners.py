@@ -1,7 +1,7 @@
 """Learners: each scores a batch, then may learn from it.
 
 A learner has ``start(X)`` for the first day, ``arrive(X)`` for a batch of later rows, which returns
-p-values and scores given before anything was learned from them, and ``night()`` between days.
+p-values and scores computed before the batch is learned, and ``night()`` between days.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 OURS, PEER = "ours", "peer"
 METHOD = "StreamingExtension"
-# Rows that learners remember: five days.
+# Rows in the memory of a learner: about five days.
 WINDOW = 5000
 
 
@@ -103,7 +103,7 @@ class Fixed:
 class Nightly:
     """A detector that is refitted each night to the rows of the last five days.
 
-    ``learn`` takes rows and returns how new ones are scored and the scores of the rows themselves.
+    ``learn`` takes rows and returns a scoring function and the scores of these rows.
     """
 
     def __init__(self, learn: Callable[[Array], tuple[Callable[[Array], Array], Array]]) -> None:
@@ -118,16 +118,16 @@ class Nightly:
         """Score a batch by the last fit."""
         self.seen = np.vstack([self.seen, X])[-WINDOW:]
         scores = self.score(X)
-        return Judged(conformal(scores, self.known), scores)
+        return Judged(conformal(scores, self.calibration), scores)
 
     def night(self) -> bool:
         """Refit."""
-        self.score, self.known = self.learn(self.seen)
+        self.score, self.calibration = self.learn(self.seen)
         return False
 
 
 class HalfSpaceTrees:
-    """River's trees, which learn every row; calibrated by the scores of the last five days."""
+    """River's half-space trees, which learn every row; calibrated by recent scores."""
 
     def start(self, X: Array) -> None:
         """Fit to the first day; columns are scaled to [0, 1] by its range."""
@@ -135,13 +135,13 @@ class HalfSpaceTrees:
 
         self.low, self.high = X.min(axis=0), X.max(axis=0)
         self.trees: Any = Trees(seed=0)
-        self.known = self._learned(X)
+        self.calibration = self._learned(X)
 
     def arrive(self, X: Array) -> Judged:
         """Score each row before it is learned."""
         scores = self._learned(X)
-        p_values = conformal(scores, self.known)
-        self.known = np.append(self.known, scores)[-WINDOW:]
+        p_values = conformal(scores, self.calibration)
+        self.calibration = np.append(self.calibration, scores)[-WINDOW:]
         return Judged(p_values, scores)
 
     def night(self) -> bool:

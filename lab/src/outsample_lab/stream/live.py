@@ -24,8 +24,8 @@ from outsample_lab.traffic.features import FEATURES
 
 PORT = 8000
 RUN = "from outsample.cli import main; main()"
-SPEED = 600.0  # ten minutes of traffic a second
-STARTED_WITHIN = 60.0
+SPEED = 600.0  # ten minutes of traffic per second
+MAX_START_SECONDS = 60.0
 
 
 def make_model(path: Path, folder: Path | None) -> None:
@@ -41,7 +41,7 @@ def make_model(path: Path, folder: Path | None) -> None:
 
 def await_service(client: Client, process: "subprocess.Popen[bytes]") -> None:
     """Wait until the service is ready, or has failed."""
-    end = time.monotonic() + STARTED_WITHIN
+    end = time.monotonic() + MAX_START_SECONDS
     while time.monotonic() < end:
         if process.poll() is not None:
             raise SystemExit(f"the service ended with {process.returncode}")
@@ -58,10 +58,10 @@ def main() -> None:
     out, folder = Path("build/live"), data_folder()
     out.mkdir(parents=True, exist_ok=True)
     model = out / "model.outsample"
-    print("Learning a day of traffic ...", flush=True)
+    print("Fitting a model to a day of traffic ...", flush=True)
     make_model(model, folder)
     learned = out / "learned"
-    for path in out.glob("learned*"):  # of another model, or of another day
+    for path in out.glob("learned*"):  # from an earlier run
         path.unlink()
     token = os.environ.setdefault("OUTSAMPLE_TOKEN", os.urandom(16).hex())
     url = f"http://127.0.0.1:{PORT}"

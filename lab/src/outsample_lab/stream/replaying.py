@@ -14,7 +14,7 @@ from outsample_lab.stream.stream_result import LEVEL, Chance, DayResult, Learner
 from outsample_lab.traffic.loud import loud_by_any_attack
 
 Array = NDArray[np.float64]
-# Minutes that arrive together; what is learned of them serves the next ones.
+# Minutes per batch; a batch is scored before it is learned.
 BATCH = 15
 
 
@@ -35,13 +35,13 @@ def replayed(entry: Entry, arriving: Arrivals, on_day: Callable[[str], None]) ->
     days = [_day(day, arriving, p_values, attacks, day in drifted) for day in arriving.days[1:]]
     row = LearnerRow(entry.name, entry.family, entry.note, days, 0.0, 0.0, perf_counter() - begin)
     shown = summed_up(arriving)
-    strange, scores = _strangeness(p_values[shown], scores[shown]), scores[shown]
+    ranks, scores = _ranks_by_p_value(p_values[shown], scores[shown]), scores[shown]
     traffic = arriving.traffic.rows(shown)
     attack, loud = traffic.is_attack, loud_by_any_attack(traffic.n_attack)
     return row._replace(
-        precision=average_precision(attack, strange),
-        loud_precision=average_precision(loud, strange),
-        daily_precision=daily(average_precision, traffic.days, attack, strange),
+        precision=average_precision(attack, ranks),
+        loud_precision=average_precision(loud, ranks),
+        daily_precision=daily(average_precision, traffic.days, attack, ranks),
         score_precision=average_precision(attack, scores),
         loud_score_precision=average_precision(loud, scores),
     )
@@ -58,29 +58,30 @@ def chance(arriving: Arrivals) -> Chance:
     """Return the average precision of a random ranking: the shares of attacks."""
     traffic = arriving.traffic.rows(summed_up(arriving))
     attack, loud = traffic.is_attack, loud_by_any_attack(traffic.n_attack)
-    by_day = daily(lambda wanted, _: float(wanted.mean()), traffic.days, attack, attack)
+    by_day = daily(lambda is_attack, _: float(is_attack.mean()), traffic.days, attack, attack)
     return Chance(float(attack.mean()), float(loud.mean()), by_day)
 
 
 def daily(
     measure: Callable[[NDArray[np.bool_], Any], float],
     days: NDArray[np.str_],
-    wanted: NDArray[np.bool_],
-    strange: Any,
+    is_attack: NDArray[np.bool_],
+    ranks: Any,
 ) -> float:
     """Return the mean of a measure over the days with attacks; NaN without any."""
-    values = [measure(wanted[days == day], strange[days == day]) for day in np.unique(days[wanted])]
+    masks = [days == day for day in np.unique(days[is_attack])]
+    values = [measure(is_attack[mask], ranks[mask]) for mask in masks]
     return float(np.mean(values)) if values else math.nan
 
 
-def average_precision(wanted: NDArray[np.bool_], strange: Array) -> float:
+def average_precision(is_positive: NDArray[np.bool_], ranks: Array) -> float:
     """Return the average precision of a ranking; NaN without positives."""
     from sklearn.metrics import average_precision_score
 
-    return float(average_precision_score(wanted, strange)) if wanted.any() else math.nan
+    return float(average_precision_score(is_positive, ranks)) if is_positive.any() else math.nan
 
 
-def _strangeness(p_values: Array, scores: Array) -> Array:
+def _ranks_by_p_value(p_values: Array, scores: Array) -> Array:
     """Rank rows by p-value; among those of one p-value by score."""
     rank = np.empty(len(scores))
     rank[np.lexsort((scores, -p_values))] = np.arange(len(scores))

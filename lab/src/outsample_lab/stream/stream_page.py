@@ -14,7 +14,7 @@ SUMMARY = (
     "average precision", "of loud minutes", "by score", "of loud minutes", "mean day", "s",
 )  # fmt: skip
 DAYS = ("Day", "normal minutes", "false alarms", "episodes", "at once", "ever", "drift")
-# A day with no false alarm stands here in the picture.
+# Days without false alarms are drawn at this rate.
 MIN_RATE = 1e-4
 
 
@@ -75,7 +75,7 @@ def rate_picture(run: StreamRun) -> Picture | None:
         Kind(f"drift ({METHOD})", [at for at, day in enumerate(days) if day.drifted], ORANGE),
     ]
     drawn = trace_chart(traces, kinds, title="Share of normal minutes with an alarm", x_label="day")
-    words = "A strip a learner, a point a day; the dashed line is the nominal rate, 1 %."
+    words = "One strip per learner, one point per day; the dashed line is the nominal rate, 1 %."
     return Picture(drawn, "Rates of false alarms of all learners on all days", words)
 
 
@@ -95,7 +95,7 @@ def stream_page(run: StreamRun, picture: Picture | None) -> str:
             ),
         ]
     return build_page(
-        "Traffic that keeps arriving",
+        "Streaming detection on network traffic",
         [
             Section("All days", [*run.protocol.values(), *run.missing], [summary_table(run)]),
             Section(
@@ -104,7 +104,7 @@ def stream_page(run: StreamRun, picture: Picture | None) -> str:
             ),
             settings_section((row.name, row.note) for row in run.rows),
         ],
-        lead=f"{plural(run.n_minutes, 'minute')} of {traffic}, judged as they arrive.",
+        lead=f"{plural(run.n_minutes, 'minute')} of {traffic}, scored as they arrive.",
         facts=facts,
         hero=picture,
         footer=f"Made by outsample bench stream on this computer, {run.seconds / 60:.0f} minutes."

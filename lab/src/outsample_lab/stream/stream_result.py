@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from outsample_lab.stream.arriving_days import FLOODED_FROM
 from outsample_lab.stream.learners import METHOD
 
-LEVEL = 0.01  # A minute raises an alarm if its p-value is at most that
+LEVEL = 0.01  # A minute raises an alarm if its p-value is at most this
 FIRST_WEEK = 5  # Days after the first one that belong to its week
 
 
@@ -44,7 +44,7 @@ class LearnerRow(NamedTuple):
     family: str
     note: str
     days: Sequence[DayResult]
-    precision: float  # Average precision by p-value, minutes of attacks, days before they cover all
+    precision: float  # Average precision by p-value, without the flooded days
     loud_precision: float  # Likewise of minutes with at least 100 connections of attacks
     seconds: float
     daily_precision: float = math.nan  # By p-value within a day, mean of the days with attacks
@@ -88,7 +88,7 @@ class StreamRun(NamedTuple):
     versions: dict[str, str]
     seconds: float
     rows: Sequence[LearnerRow]
-    missing: Sequence[str]  # Sentences about who could not run
+    missing: Sequence[str]  # Sentences on learners that could not run
     chance: Chance = Chance()
 
     @property

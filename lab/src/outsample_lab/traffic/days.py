@@ -90,9 +90,9 @@ def dated(table: MinuteTable, days: Strings, times: Strings, *, simulated: bool)
     return Traffic(days, minutes, times, table.X, table.attacks, table.n_attack, simulated)
 
 
-def check_days(asked: Sequence[str], available: Strings) -> None:
+def check_days(days: Sequence[str], available: Strings) -> None:
     """Raise ValueError if there is a day without traffic."""
-    there = set(available.tolist())
-    missing = [day for day in asked if day not in there]
-    if missing or not there:
+    available_days = set(available.tolist())
+    missing = [day for day in days if day not in available_days]
+    if missing or not available_days:
         raise ValueError(f"no traffic on {', '.join(missing) or 'any day'}")

@@ -1,6 +1,6 @@
-"""The 14 features of network traffic by the minute, from connections.
+"""The 14 features of network traffic by the minute, computed from connections.
 
-Names become integers once, on the way in; everything after that is sorting and counting arrays.
+Addresses are encoded as integers first; the features then follow by sorting and counting arrays.
 """
 
 from collections import defaultdict
@@ -39,8 +39,8 @@ class _Ends(NamedTuple):
     """Distribution of connections over sources or destinations; each of shape (q,)."""
 
     distinct: NDArray[Any]
-    most: NDArray[Any]
-    most_partners: NDArray[Any]
+    largest: NDArray[Any]
+    max_partners: NDArray[Any]
     entropy: NDArray[Any]
 
 
@@ -95,7 +95,7 @@ def _features(
     row: Ints, source: Ints, destination: Ints, n: Ints, inside: NDArray[np.bool_], n_rows: int
 ) -> Array:
     """Return the features of every row; arrays have one entry per group of equal connections."""
-    # The same pair may come under several labels: merge, so that a pair is there once a minute.
+    # Merge connections of a pair with different labels, so that a pair occurs once per minute.
     size = len(inside) + 1
     key, where = np.unique((row * size + source) * size + destination, return_inverse=True)
     n = np.bincount(where, n, len(key))
@@ -110,11 +110,11 @@ def _features(
         "n_src": by_source.distinct,
         "n_dst": by_destination.distinct,
         "n_pair": np.bincount(row, minlength=n_rows),
-        "max_conn_per_src": by_source.most,
-        "max_conn_per_dst": by_destination.most,
+        "max_conn_per_src": by_source.largest,
+        "max_conn_per_dst": by_destination.largest,
         "max_conn_per_pair": _largest(row, n, n_rows),
-        "max_fanout": by_source.most_partners,
-        "max_fanin": by_destination.most_partners,
+        "max_fanout": by_source.max_partners,
+        "max_fanin": by_destination.max_partners,
         "src_entropy": by_source.entropy,
         "dst_entropy": by_destination.entropy,
         "n_inbound": np.bincount(row, n * inbound, n_rows),
@@ -129,8 +129,8 @@ def _ends(row: Ints, address: Ints, n: NDArray[Any], size: int, n_rows: int) -> 
     key, where = np.unique(row * size + address, return_inverse=True)
     at, count = key // size, np.bincount(where, n, len(key))
     share = count / np.bincount(at, count, n_rows)[at]
-    # Add up from small to large: else the last bit would hang on the order of the addresses,
-    # and with it on which other days were read.
+    # Sum in order of size: otherwise the last bit would depend on the order of the addresses,
+    # and on which other days were read.
     order = np.lexsort((count, at))
     return _Ends(
         np.bincount(at, minlength=n_rows),

@@ -1,7 +1,7 @@
 """Minutes in which an attack is loud: visible in the counts.
 
-Two rules, since figures were published by each: Fig. 7.6 of `outsample reproduce` counts attacks of
-any kind, `outsample bench novelty` only floods and fast scans.
+There are two rules, because figures were published for each: Fig. 7.6 of `outsample reproduce`
+counts attacks of any kind, `outsample bench novelty` only floods and fast scans.
 """
 
 from collections.abc import Iterable

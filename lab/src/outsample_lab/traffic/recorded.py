@@ -22,7 +22,7 @@ Days = str | Sequence[str] | None
 COLUMNS = ("day", "idx", "time", *FEATURES, "n_attack", "attacks")
 ADDRESS = r"(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})"
 LINE = re.compile(rf"{ADDRESS},{ADDRESS},(\d\d/\d\d/\d{{4}}-\d\d:\d\d),([^,\s]+)")
-SLIPS = {"07/32/1998": "08/01/1998"}  # Ten connections of the DARPA list have a date that is none
+SLIPS = {"07/32/1998": "08/01/1998"}  # Invalid date of ten connections of the DARPA list
 
 
 def load_traffic(folder: PathLike | None = None, days: Days = None) -> Traffic:
@@ -30,7 +30,7 @@ def load_traffic(folder: PathLike | None = None, days: Days = None) -> Traffic:
 
     ``darpa98/minutes14.csv.gz`` is read if it is there, else ``darpa98/connections_minute.csv.gz``;
     both give the same rows, the former with entropies of six digits. Simulated days bear other
-    names, so that `days` is passed over if the traffic is simulated: see the flag `simulated`.
+    names, so `days` is ignored if the traffic is simulated; see the flag `simulated`.
 
     >>> traffic = load_traffic(None, days="1998-07-20")
     >>> traffic.simulated, sorted(set(traffic.days.tolist()))
@@ -110,8 +110,8 @@ def _read_connections(path: Path, days: Sequence[str] | None) -> Iterator[Connec
     """Yield the distinct connections of a list with their counts."""
     wanted = None if days is None else {_day_number(day) for day in days}
     stamps: dict[str, int] = {}
-    # A minute of one pair is often hundreds of equal lines, so count first and parse after: an
-    # eighth of the lines of the DARPA list are left, and only they are kept in memory.
+    # Equal lines are counted before they are parsed, because a pair often has hundreds of equal
+    # lines per minute: only an eighth of the lines of the DARPA list is distinct.
     for line, n in Counter(_lines(path)).items():
         match = LINE.fullmatch(line.decode("ascii", "replace").rstrip("\r\n"))
         if match is None:

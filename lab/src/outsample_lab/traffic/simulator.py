@@ -1,9 +1,9 @@
 """Simulated network traffic: the connections of a day, with planted attacks.
 
-A day is 22 hours from 08:00, as the recordings of the DARPA 1998 evaluation were: people browse,
-mail comes and goes, a monitor polls a router every minute, one machine copies its files at night.
-The hourly shape and the sizes were set by eye against 20 July 1998 of those recordings; no line
-of them is in here, and the outside addresses are of the ranges kept for examples and test beds.
+A day has 22 hours from 08:00, as in the recordings of the DARPA 1998 evaluation: browsing, mail, a
+monitor that polls a router every minute, and a backup at night. The hourly profile and the volumes
+were set by eye to match 20 July 1998 of the recordings; no recorded line is included, and external
+addresses are from ranges reserved for documentation and tests.
 """
 
 from collections import Counter
@@ -15,13 +15,13 @@ Day = Counter[tuple[str, str, int, str]]
 Attack = Callable[[np.random.Generator, Day, int], None]
 
 HOURS = 22
-# How busy people are, hour by hour from 08:00; at night only machines are awake.
+# Activity of users by hour from 08:00; at night there is only machine traffic.
 ACTIVITY = np.r_[0.7, 1.1, 1, 1, 0.95, 0.9, 1, 1, 0.8, 0.4, 0.13, 0.13, 0.1, np.full(9, 0.004)]
 
 WORKSTATIONS = [f"172.016.{112 + i % 6}.{20 + 7 * i:03d}" for i in range(20)]
 STATIONS = [f"192.000.002.{10 + i:03d}" for i in range(10)]
 SITES = [f"198.051.100.{i:03d}" for i in range(256)] + [f"203.000.113.{i:03d}" for i in range(256)]
-# A few sites get most visits, as everywhere.
+# A few sites get most visits.
 VISITS = np.cumsum(1.0 / np.arange(1.0, len(SITES) + 1.0))
 SERVER, NAME_SERVER, VICTIM = "172.016.114.050", "172.016.112.020", "172.016.112.050"
 MONITOR, ROUTER, RESOLVER, BACKUP = (f"192.168.001.{i:03d}" for i in (30, 1, 10, 20))
@@ -52,7 +52,7 @@ def _machines(rng: np.random.Generator, day: Day) -> None:
 
 def _starts(rng: np.random.Generator, n: int) -> list[int]:
     """Return n minutes, distributed over the day like the activity."""
-    # One is drawn from each n-th of the day's activity: drawn freely, whole hours would be empty.
+    # One start is drawn from each n-th of the day's activity, so that no hour is empty.
     busy = np.cumsum(np.repeat(ACTIVITY, 60))
     minutes: list[int] = np.searchsorted(
         busy / busy[-1], (np.arange(n) + rng.random(n)) / n
@@ -62,7 +62,7 @@ def _starts(rng: np.random.Generator, n: int) -> list[int]:
 
 def _browse(rng: np.random.Generator, day: Day, client: str, start: int) -> None:
     """Add a session in which an inside user loads pages of outside sites."""
-    # A page of many pictures is many connections in a minute, so their number has a heavy tail.
+    # A page with many pictures causes many connections per minute: a heavy tail.
     length = 8 + int(rng.exponential(38.0))
     site = 0
     for minute in range(start, min(start + length, 60 * HOURS)):
@@ -125,7 +125,7 @@ def _smurf(n_sources: int) -> Attack:
 
     def attack(rng: np.random.Generator, day: Day, start: int) -> None:
         for i in range(n_sources):
-            # The last answers straggle into the next minute.
+            # The last answers arrive in the next minute.
             minute = start + int(i > 0.99 * n_sources)
             day[f"198.019.{i // 250:03d}.{i % 250:03d}", SERVER, minute, "smurf"] += 1
 
@@ -144,7 +144,7 @@ def _ipsweep(minutes: int, n_hosts: int) -> Attack:
     return attack
 
 
-# What can hardly show in counts (one or two connections) is in the script on purpose.
+# Attacks with one or two connections, which counts hardly show, are included on purpose.
 ATTACKS: dict[str, Attack] = {
     "break-in multihop": _flood("multihop", 1, 2, 3),
     "break-in ps": _flood("ps", 1, 1, 3),
@@ -178,7 +178,7 @@ def simulated_connections(day: str, seed: int = 0) -> Day:
     """Return the connections of a simulated day with their counts.
 
     Keys are (source, destination, minute from 08:00, label); label ``"-"`` is normal. Equal seeds
-    give equal days; every day draws from numbers of its own.
+    give equal days; every day has its own random stream.
 
     >>> day = simulated_connections("simulated-2")
     >>> sorted({label for _, _, _, label in day})

@@ -18,10 +18,10 @@ def complexity_part(complexity: Complexity, drawing: bool) -> Part:
     words = [
         f"In the paper: orders of growth, without times. {complexity.statement}",
         f"Here: one of the sizes grows while the others stay at {base}; points lie near a surface"
-        f" of dimension {complexity.latent_dimension}. Least of {complexity.repeats} runs, a point"
-        f" being the mean over {complexity.n_queries}, on one thread.",
-        "Reading: over so short a range a measured exponent is a rough figure. It is below the"
-        " order where fixed costs still count, as with small k and d.",
+        f" of dimension {complexity.latent_dimension}. Minimum of {complexity.repeats} runs; times"
+        f" per point are means over {complexity.n_queries} points, on one thread.",
+        "Reading: over this short range measured exponents are approximate. They are below the"
+        " order where fixed costs still matter, as with small k and d.",
         _placing(complexity.placing),
     ]
     table = Table(
@@ -32,16 +32,17 @@ def complexity_part(complexity: Complexity, drawing: bool) -> Part:
     )  # fmt: skip
     shown = [step for step in ("fit", "place") if _of(complexity, step)] if drawing else []
     pictures = [_chart(complexity, step) for step in shown]
-    return Part(Section("Section 6: how the work grows", words, [table], pictures))
+    return Part(Section("Section 6: computational complexity", words, [table], pictures))
 
 
 def _placing(placing: Placing) -> str:
     """Return a sentence on the cost of error bars, certificates and off-manifold distances."""
     setting = ", ".join(f"{key} = {value}" for key, value in placing.setting.items())
-    all_of_it, alone = placing.seconds["place"], placing.seconds["transform"]
+    placing_seconds, transform_seconds = placing.seconds["place"], placing.seconds["transform"]
+    ratio = placing_seconds / transform_seconds
     return (
-        f"All that place reports, with {setting}, takes {1e6 * all_of_it:.0f} µs a point; the"
-        f" coordinates alone take {1e6 * alone:.0f} µs, a ratio of {all_of_it / alone:.2f}."
+        f"With {setting}, place takes {1e6 * placing_seconds:.0f} µs per point and transform"
+        f" {1e6 * transform_seconds:.0f} µs, a ratio of {ratio:.2f}."
     )
 
 

@@ -10,7 +10,7 @@ from outsample_lab.paper.page.viewer import Part
 from outsample_lab.plots.curves import STYLES, Curve, curve_chart
 from outsample_lab.wording import measured, number, plural
 
-# Names short enough to stand beside a curve on a phone.
+# Names short enough for the end of a curve on a phone.
 SHORT = {
     "distance": "distance weights",
     "tangent": "tangent weights",
@@ -48,10 +48,10 @@ def curve_part(curve: ExtensionCurve, suffix: str, drawing: bool) -> Part:
         "In the paper: the error norm of four methods on 50 of 800 points, against the size of the"
         " training set, as a picture without numbers.",
         f"Here: a diffusion map of {curve.n_points} minutes ({curve.n_distinct} of them"
-        f" distinct) in five dimensions; {curve.n_hidden} hidden minutes are placed from random"
+        f" distinct) in five dimensions; {curve.n_hidden} held-out minutes are placed from random"
         f" training sets, {plural(curve.n_repeats, 'repetition')} each. The error is the mean"
-        " distance from the true image over the size of the map. No number of ours can be held"
-        " against one of the paper's.",
+        " distance to the true position relative to the size of the map. The numbers cannot be"
+        " compared with those of the paper.",
         *_reading(curve),
     ]
     table = Table(
@@ -79,29 +79,29 @@ def _shortfalls(curve: ExtensionCurve) -> Table:
         for item in curve.auto_not_lowest
     ]  # fmt: skip
     return Table(
-        ["Training points", "Lowest", "Its error", "Defaults", "Defaults nearer in"],
+        ["Training points", "Lowest", "Its error", "Defaults", "Defaults lower in"],
         rows,
-        "Sizes at which the defaults are not lowest on average, and in how many of the repetitions"
-        " they were nearer to the truth than the lowest all the same.",
+        "Sizes at which the defaults do not have the lowest mean error, and the number of"
+        " repetitions in which their error was lower than that of the lowest method.",
     )
 
 
 def _reading(curve: ExtensionCurve) -> list[str]:
     """Return sentences on how often the defaults are lowest, and what they selected."""
     families: Counter[str] = Counter()
-    for chosen in curve.chosen:
-        families.update(chosen)
+    for counts in curve.chosen:
+        families.update(counts)
     picked = ", ".join(f"{family} {count} times" for family, count in families.items())
     fitting = (
-        f"The defaults choose by leave-one-out; here they chose: {picked}. A diffusion map is made"
-        " of the very kernel that the Nyström extension uses, so that a model of that kind is bound"
-        " to do well on it."
+        f"The defaults select a model by leave-one-out error; here they selected: {picked}. A"
+        " diffusion map uses the same kernel as the Nyström extension, which favours models of that"
+        " kind."
     )
     errors = {line.method: line.errors for line in curve.curves}
     if np.all(errors["tangent"] > errors["nystroem"]):
         fitting += (
-            " The paper's own weights are local averages and stay behind the kernel methods on"
-            " this map."
+            " The paper's own weights are local averages and less accurate than the kernel methods"
+            " on this map."
         )
     return [f"Reading: {standing(curve)}{_by_median(curve)}", fitting]
 
@@ -116,9 +116,9 @@ def _by_median(curve: ExtensionCurve) -> str:
         for at in range(len(curve.sizes))
     )
     return (
-        f" By the median error of the hidden points they are lowest at {least} of"
-        f" {plural(len(curve.sizes), 'size')}: they choose for typical points, while a few"
-        " minutes unlike all others, which no method places well, weigh most in a mean."
+        f" By the median error of the held-out points they are lowest at {least} of"
+        f" {plural(len(curve.sizes), 'size')}: the selection favours typical points, while a few"
+        " isolated minutes, which no method places well, dominate the mean."
     )
 
 
@@ -132,7 +132,7 @@ def _chart(curve: ExtensionCurve, suffix: str) -> Picture:
     return Picture(
         curve_chart(
             curves, title=f"Figure 7.3{suffix}", x_label="training points", height=4.8,
-            y_label="mean error over size of the map", x_log=False,
+            y_label="mean error relative to the size of the map", x_log=False,
         ),
         "Mean error of the methods against the size of the training set",
         "Bands: standard deviation over repetitions, cut off at half the mean below. *: one of the"

@@ -19,7 +19,7 @@ from outsample_lab.wording import number, percent, plural, together
 
 def write_report(out_dir: str | os.PathLike[str], results: Results) -> Path:
     """Write the self-contained ``report.html`` to a folder, which is created if missing."""
-    # Without matplotlib it has no pictures, and says so.
+    # Without matplotlib it has a note instead of pictures.
     return write_file(Path(out_dir) / "report.html", build_report(results))
 
 
@@ -38,7 +38,7 @@ def build_report(results: Results) -> str:
         Part(_settings(results)),
     ]
     html = build_page(
-        "The paper's experiments, run again",
+        "The experiments of the paper, reproduced",
         [part.section for part in parts],
         lead=f"Section 7 of the paper: printed and measured numbers. {results.paper}.",
         facts=_facts(results),
@@ -66,7 +66,7 @@ def _facts(results: Results) -> list[tuple[str, str]]:
         )
         facts.append((number(score.auc_loud), words))
     if results.data.simulated:
-        facts.insert(0, ("Simulated", "traffic: no figure of Example II is of real data"))
+        facts.insert(0, ("Simulated", "traffic: Example II does not use real data"))
     return facts
 
 
@@ -88,7 +88,7 @@ def _summary(results: Results) -> Section:
     if results.size != "full":
         words.insert(0, f"This was a {results.size} run: fewer grids, training sizes and"
                      " repetitions than a full one, and rougher numbers.")  # fmt: skip
-    return Section("In short", words, [_areas(results.traffic_day)])
+    return Section("Summary", words, [_areas(results.traffic_day)])
 
 
 def _areas(day: TrafficDay) -> Table:
@@ -102,7 +102,7 @@ def _areas(day: TrafficDay) -> Table:
         ["New minutes", "Loud", *(title for _, title in names)],
         rows,
         "Area under the ROC curve; 1 is perfect, 0.5 is chance. Loud: minutes with at least"
-        f" {day.loud_connections} connections of an attack; so few of them make rough areas.",
+        f" {day.loud_connections} connections of an attack; with few of them, AUC is approximate.",
     )
 
 
@@ -118,7 +118,7 @@ def _data(data: Data, suffix: str) -> Section:
     if features.max_difference is not None:
         agree = "agree" if features.labels_agree else "do not agree"
         words.append(
-            "Held against a ready table of the same minutes, no feature differs by more than"
+            "Compared with a published table of the same minutes, features differ by at most"
             f" {number(features.max_difference)}, and the labels {agree}."
         )
     return Section(f"Example II: the data{suffix}", words)

@@ -1,5 +1,5 @@
 // Puts a rotatable picture over each static 3-D picture of a page. The pictures are described in the
-// element with the id "scenes", keyed by the alternative text of the image they stand for. Nothing
+// element with the id "scenes", keyed by the alternative text of the image they replace. Nothing
 // is loaded; without this script, and on paper, the static image stays.
 (function () {
   "use strict";
@@ -140,16 +140,16 @@
       return layer.labels[at] || "";
     }
 
-    // Write beside a point, where there is room; what finds none is not written unless it must be.
+    // Write a label next to a point, if there is room or it is required.
     function note(text, x, y, must) {
       pen.font = FONT;
       const long = pen.measureText(text).width + 4;
       const tries = [x + 7, x - long - 5].flatMap((left) =>
         [y - 20, y + 4].map((top) => inside(left, top, long)));
-      const found = tries.find(free) || (must ? tries[0] : null);
-      if (!found) return;
-      taken.push(found);
-      const [left, top] = found;
+      const place = tries.find(free) || (must ? tries[0] : null);
+      if (!place) return;
+      taken.push(place);
+      const [left, top] = place;
       pen.lineJoin = "round";
       pen.lineWidth = must ? 7 : 3;
       pen.strokeStyle = "rgba(255, 255, 255, 0.9)";
@@ -195,7 +195,7 @@
     function later() {
       if (!waiting) { waiting = true; requestAnimationFrame(draw); }
     }
-    function all() { draws.forEach((one) => one()); }
+    function all() { draws.forEach((redraw) => redraw()); }
     draws.push(later);
 
     function move(turn, tilt, zoom) {

@@ -24,8 +24,8 @@ def score_part(trial: Trial, first: bool, suffix: str, drawing: bool) -> Part:
     words = [*([paper] if first else []), _score_reading(trial)]
     if zeros := int(np.sum(score_of(trial, "dispersion").values == 0)):
         words.append(
-            f"{zeros} of the new minutes have m(x) = 0, as it is for a minute that equals one"
-            " that was learned; on a logarithmic scale they stand at its lower end."
+            f"{zeros} of the new minutes have m(x) = 0, because they equal a training minute; on a"
+            " logarithmic scale they are drawn at the lower end."
         )
     heading = f"Example II, Figure 7.6: scores of {trial.title}{suffix}"
     pictures = [_score_chart(trial, suffix)] if drawing and trial.times else []
@@ -36,8 +36,8 @@ def _score_reading(trial: Trial) -> str:
     """Return sentences that compare each score with the labels."""
     judged = [(score, score.auc_loud) for score in trial.scores if score.auc_loud is not None]
     if not judged:
-        return "Reading: no new minute is loud, so that no area under the ROC curve can be given."
-    sentences = [f"{short_title(score)}: {_verdict(area)}." for score, area in judged]
+        return "Reading: no new minute is loud, so the area under the ROC curve is not defined."
+    sentences = [f"{short_title(score)}: {_assessment(area)}." for score, area in judged]
     ratios = [
         f"{number(score.best_ratio)} times the mean for {short_title(score)}"
         f" ({number(score.best_squared_ratio)} times if squared)"
@@ -52,8 +52,8 @@ def _score_reading(trial: Trial) -> str:
     return f"Reading, for the {trial.loud.sum()} loud minutes. {' '.join(sentences)}"
 
 
-def _verdict(area: float) -> str:
-    """Return a verdict on an area under the ROC curve."""
+def _assessment(area: float) -> str:
+    """Return an assessment of an area under the ROC curve."""
     words = "finds them" if area >= 0.95 else "finds some of them" if area >= 0.7 else ""
     if not words:
         words = "is no better than chance" if area > 0.3 else "ranks them below ordinary minutes"
@@ -66,7 +66,7 @@ def score_table(trial: Trial) -> Table:
     words = (
         "AUC: area under the ROC curve of loud minutes and of all labelled ones, against minutes"
         " without a label. Loud / mean: highest score of a loud minute over the mean of all new"
-        " ones; squared: the same for squares, since the paper does not say whether it took the"
+        " ones; squared: the same for squares, since the paper does not state whether it took the"
         " root; paper: #51 over the mean of the others."
     )
     rows = [

@@ -11,9 +11,9 @@ from outsample_lab.plots.curves import STYLES, Curve, curve_chart
 from outsample_lab.plots.scenes import Layer, Scene
 from outsample_lab.wording import ABSENT, measured, number, percent, plural
 
-MAGNIFY = 5.0  # Errors are drawn so much longer at first; else nobody would see them
+MAGNIFY = 5.0  # Factor by which errors are drawn longer, so that they are visible
 GROUND = "#a9cbe6"
-# The paper's colours, yellow made darker for a white ground, each with a shape of its own.
+# The paper's colours, with a darker yellow for a white background, and a shape for each.
 MARKS = {"yellow": (ORANGE, "circle"), "red": (VERMILLION, "square"), "black": (INK, "triangle")}
 
 
@@ -51,10 +51,10 @@ def _table(results: SphereOrders, drawing: bool) -> Part:
     )
     order = "is" if all(map(_in_order, rows.values())) else "is not"
     caveat = (
-        "Reading: the paper does not print its radii. Ours were chosen with the printed errors in"
-        " view, one rule for both grids, so that the comparison shows no more than that such radii"
-        f" exist. The order of the weightings {order} the paper's. Rows without a number of the"
-        " paper show how much more a smooth map allows."
+        "Reading: the paper does not state its radii. Ours were chosen to match the printed errors,"
+        " with one rule for both grids, so the comparison shows only that such radii exist."
+        f" The order of the weightings {order} that of the paper. Rows without a number of the"
+        " paper show the accuracy that is possible on a smooth map."
     )
     charts = _charts(rows) if drawing and printed else []
     heading = "Example I, Table 7.1: points on a sphere"
@@ -136,7 +136,7 @@ def _convergence(results: SphereOrders, drawing: bool) -> Part:
             for curve in convergence.orders
         ],
         "Slope: exponent of h fitted to the mean errors. Within certificate: share of all single"
-        " placements whose error is at most the certificate given with them.",
+        " placements whose error is at most their certificate.",
     )  # fmt: skip
     words = [
         "In the paper: Theorem 5.1 bounds the error by a multiple of the radius of the"

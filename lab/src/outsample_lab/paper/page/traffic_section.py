@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 AXES = ("coordinate 1", "coordinate 2", "coordinate 3")
 GROUND = "#c3ccd6"
-TURN = 0.4  # Where maps are first seen from: coordinate 2 across, coordinate 1 towards the viewer
+TURN = 0.4  # Initial view: coordinate 2 horizontal, coordinate 1 towards the viewer
 
 
 def traffic_parts(day: TrafficDay, suffix: str, drawing: bool) -> list[Part]:
@@ -44,8 +44,8 @@ def _map_part(traffic_day: TrafficDay, suffix: str, drawing: bool) -> Part:
         f" {len(marked)} of which carry the label of an attack.",
         f"Reading: {_shape(points[unmarked])} By distance"
         f" from the median of all minutes, the labelled ones have these ranks among {len(points)}:"
-        f" {_ranked(points, marked, labels)}. A low rank means apart from the rest; attacks of a"
-        " few connections are not.",
+        f" {_ranked(points, marked, labels)}. A low rank means far from the others; attacks of a"
+        " few connections are not far.",
     ]
     heading = f"Example II, Figure 7.4: the map of a day{suffix}"
     if not drawing:
@@ -60,7 +60,7 @@ def _map_part(traffic_day: TrafficDay, suffix: str, drawing: bool) -> Part:
         AXES,
         turn=TURN,
     )
-    caption = f"A point a minute; numbers count the minutes of {day.day} from 0."
+    caption = f"One point per minute; numbers count the minutes of {day.day} from 0."
     return turning_part(heading, words, {alt: scene}, [caption])
 
 
@@ -74,7 +74,7 @@ def _placed_part(day: TrafficDay, trial: Trial, at: int, suffix: str, drawing: b
     )
     words = [
         *([paper] if at == 0 else []),
-        f"Here: {trial.title}. {trial.n_training} minutes were learned"
+        f"Here: {trial.title}. {trial.n_training} training minutes"
         f" ({trial.trained_on}), {len(trial.times)} new ones placed, with"
         f" {trial.n_neighbors} neighbours for tangent weights. {len(kinds.loud)} new minutes"
         f" have at least {day.loud_connections} connections of an attack and are called loud;"
@@ -123,15 +123,15 @@ def _placed_reading(trial: Trial, loud: list[int], labels: list[str]) -> str:
     return (
         f"{sentence} By distance from the median of the new minutes in these coordinates, loud"
         f" minutes have these ranks among {len(trial.times)}. Nyström: {left}. Tangent weights:"
-        f" {right}. A weighted mean of neighbours' images stays near them, so that the place of a"
-        " anomalous minute need not be unusual; that is for its score to show."
+        f" {right}. A weighted mean of neighbours' positions is close to them, so the position of"
+        " an anomalous minute need not be unusual; its score shows the anomaly."
     )
 
 
 def _new_layers(points: Array, labels: list[str], kinds: Kinds) -> list[Layer]:
-    others = [at for at in kinds.normal if at not in set(kinds.top)]
+    unnamed = [at for at in kinds.normal if at not in set(kinds.top)]
     layers = [
-        _layer("new, no label", points, labels, others, SKY, size=2.6),
+        _layer("new, no label", points, labels, unnamed, SKY, size=2.6),
         _layer("quiet attack", points, labels, kinds.quiet, ORANGE, "triangle", 2.8),
         _layer("most abnormal without label", points, labels, kinds.top, PURPLE, "square", 4.2,
                True),
@@ -179,5 +179,5 @@ def _shape(points: Array) -> str:
     return (
         "Of the inner 95 % of the minutes without a label, a parabola of the first coordinate"
         f" explains {percent(shares[1])} of the variance of the second, a straight line"
-        f" {percent(shares[0])}: a horseshoe where the first is high and the second low."
+        f" {percent(shares[0])}: a horseshoe if the first share is high and the second low."
     )

@@ -1,7 +1,7 @@
 """Interactive 3-D pictures on a page: the viewer's script and its points.
 
-A viewer of our own rather than Plotly: 10 KB of script instead of 4.7 MB, no further dependency,
-and the page stays an ordinary one with still pictures where scripts are off, and on paper.
+Our own viewer instead of Plotly: 10 KB of script instead of 4.7 MB and no further dependency.
+Without scripts, and on paper, the page shows static pictures.
 """
 
 import json
@@ -58,8 +58,8 @@ def turning_part(
 def with_viewer(html: str, parts: Sequence[Part]) -> str:
     """Return a page of `build_page` with interactive scenes.
 
-    A style, the points and the script come in; the points cannot end their element early, whatever
-    words they come with.
+    Adds a style, the points and the script; text in the points is escaped, so that it cannot close
+    the script element.
     """
     scenes = {alt: scene_data(scene) for part in parts for alt, scene in part.scenes.items()}
     text = json.dumps(scenes, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
