@@ -30,6 +30,7 @@ format: $(VENV)/.has-dev  ## sort imports and lay out the code as ruff does
 
 lint: $(VENV)/.has-dev  ## ruff, hadolint
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/hadolint deploy/Dockerfile
 
 types: $(VENV)/.has-dev  ## mypy, and a strict client of the public names

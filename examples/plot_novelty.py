@@ -14,11 +14,13 @@ from outsample import NoveltyDetector
 rng = np.random.default_rng(0)
 angle = rng.uniform(0.2, np.pi - 0.2, 300)
 curve = np.column_stack([6 * np.cos(angle), 6 * np.sin(angle)]) + 0.12 * rng.normal(size=(300, 2))
-X = np.concatenate([
-    0.15 * rng.normal(size=(300, 2)) + [-2, 1],
-    0.9 * rng.normal(size=(300, 2)) + [2, 0.5],
-    curve,
-])
+X = np.concatenate(
+    [
+        0.15 * rng.normal(size=(300, 2)) + [-2, 1],
+        0.9 * rng.normal(size=(300, 2)) + [2, 0.5],
+        curve,
+    ]
+)
 detector = NoveltyDetector(alpha=0.01).fit(X)
 
 # %%

@@ -41,9 +41,7 @@ def images(X):
 
 def write_csv(path, columns, delimiter=","):
     """Write columns by name, numbers with all digits."""
-    cells = [
-        [str(cell) for cell in np.asarray(values).tolist()] for values in columns.values()
-    ]
+    cells = [[str(cell) for cell in np.asarray(values).tolist()] for values in columns.values()]
     rows = [delimiter.join(row) for row in zip(*cells, strict=True)]
     path.write_text("\n".join([delimiter.join(columns), *rows]) + "\n", encoding="utf-8")
     return path

@@ -42,7 +42,6 @@ from outsample import (
 MIXED = True
 
 
-
 class FirstColumn(TransformerMixin, BaseEstimator):
     """An embedding that cannot fail: the first column of the points."""
 

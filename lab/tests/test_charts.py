@@ -14,7 +14,5 @@ def test_a_chart_is_the_same_svg_for_the_same_data():
 
 
 def test_the_ends_of_a_chart_s_scale_move_its_dots():
-    wide, narrow = (
-        error_chart(["a"], [1e-3], [2e-3], limits=(low, 1e-1)) for low in (1e-6, 1e-4)
-    )
+    wide, narrow = (error_chart(["a"], [1e-3], [2e-3], limits=(low, 1e-1)) for low in (1e-6, 1e-4))
     assert wide != narrow

@@ -30,9 +30,7 @@ def located_errors(arrays: dict[str, Any]) -> Iterator[None]:
     except TypeError:  # an object array with pandas.NA
         for name, array in arrays.items():
             if not sparse.issparse(array) and any(map(_is_na, np.ravel(_objects(array)))):
-                raise ValueError(
-                    f"Input {name} contains NaN.\n{_first_bad(name, array)}"
-                ) from None
+                raise ValueError(f"Input {name} contains NaN.\n{_first_bad(name, array)}") from None
         raise
 
 

@@ -67,9 +67,7 @@ class OpenedModel:
         self.feature_names = None if names is None else list(names)
         self.training_columns = dict(training_columns or {})
         n_coordinates = _map_width(model) if info is None else info.n_coordinates or 0
-        self.map_names = map_names_for(
-            n_coordinates, info and info.map_names, taken=PLACED_NUMBERS
-        )
+        self.map_names = map_names_for(n_coordinates, info and info.map_names, taken=PLACED_NUMBERS)
         self.numbers = self._numbers()
 
     @classmethod

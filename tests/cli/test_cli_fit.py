@@ -113,9 +113,10 @@ def test_without_a_detector(folder):
     np.save("new.npy", points(5, seed=1))
     told = run("place", "m.outsample", "new.npy").stdout.splitlines()
     assert told[0] == "map_1,map_2,error_bar,bound,n_neighbors" and len(told) == 6
-    assert "fit a model with a detector" in run(
-        "place", "m.outsample", "new.npy", "--explain", code=3
-    ).stderr
+    assert (
+        "fit a model with a detector"
+        in run("place", "m.outsample", "new.npy", "--explain", code=3).stderr
+    )
 
 
 def test_models_of_other_kinds_place_too(folder):

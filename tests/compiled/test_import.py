@@ -50,9 +50,7 @@ def run(program, environment):
     return done.stderr
 
 
-def test_compiled_code_is_cached_in_the_temporary_folder_if_necessary(
-    read_only, tmp_path
-):
+def test_compiled_code_is_cached_in_the_temporary_folder_if_necessary(read_only, tmp_path):
     output = run(ALL + COMPILE, read_only)
     assert output.count("NUMBA_CACHE_DIR") == 1
     assert str(tmp_path / "outsample-") in output

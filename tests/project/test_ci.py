@@ -18,8 +18,11 @@ def test_page(tmp_path):
 
 
 def environment(**variables):
-    others = {name: value for name, value in os.environ.items()
-              if name not in ("CI", "OUTSAMPLE_ALLOW_SKIPS") and not name.startswith("PYTEST")}
+    others = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("CI", "OUTSAMPLE_ALLOW_SKIPS") and not name.startswith("PYTEST")
+    }
     return others | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} | variables  # fmt: skip
 
 

@@ -320,9 +320,7 @@ def test_wrong_tokens_are_slowed_and_bounded(folder, monkeypatch):
     async def guess():
         wrong = {"Authorization": "Bearer a-wrong-token-of-a-good-length"}
         body, start = {"rows": rows(1).tolist()}, time.monotonic()
-        requests = [
-            client.request("POST", "/place", json=body, headers=wrong) for _ in range(6)
-        ]
+        requests = [client.request("POST", "/place", json=body, headers=wrong) for _ in range(6)]
         guesses = asyncio.gather(*requests)
         await asyncio.sleep(0.1)
         honest = await client.request("POST", "/place", json=body)  # does not wait behind them

@@ -185,6 +185,7 @@ def tried_by_schemathesis(client, examples):
             operation.as_strategy(generation_mode=mode) for mode in schemathesis.GenerationMode
         ]
         for strategy in strategies:
+
             @checked
             @given(case=strategy)
             def tried(case):

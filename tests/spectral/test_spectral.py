@@ -62,7 +62,13 @@ def test_means_under_transition_probabilities_are_those_of_the_reference(kernel)
     G[:, 0] += 1e-300
     reached = G.sum(axis=1) > 1e-290
     ours = affinity.expansion(
-        X, Q[reached], 0.4, c, weights=weights, reach=(query_lengths[reached], lengths), normalize=True
+        X,
+        Q[reached],
+        0.4,
+        c,
+        weights=weights,
+        reach=(query_lengths[reached], lengths),
+        normalize=True,
     )
     np.testing.assert_allclose(ours, (G @ c / G.sum(axis=1, keepdims=True))[reached], rtol=1e-10)
 

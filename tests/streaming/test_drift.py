@@ -330,8 +330,6 @@ def test_a_p_value_costs_the_same_after_many_discoveries(monkeypatch):
     """Shares are taken of recent discoveries alone."""
     online, share, sizes = OnlineDiscoveries(fdr=0.1), discoveries._share, []
     assert online.test(np.zeros(1000)).all()
-    monkeypatch.setattr(
-        discoveries, "_share", lambda t: sizes.append(np.size(t)) or share(t)
-    )
+    monkeypatch.setattr(discoveries, "_share", lambda t: sizes.append(np.size(t)) or share(t))
     assert online.level() > 0 and sum(sizes) < 70
     assert len(online.discovered_at_) == 1000

@@ -82,9 +82,7 @@ def batch_model(stream):
     """Map and scores over all points of a stream by one plain index, with the same constants."""
     now = stream._now().model
     X = now.model.search.index.X
-    frames = iter(
-        [Frames(*pair) for pair in zip(*[iter(_frame_columns(stream))] * 2, strict=True)]
-    )
+    frames = iter([Frames(*pair) for pair in zip(*[iter(_frame_columns(stream))] * 2, strict=True)])
     index = NeighborIndex(np.array(X), stream._core.index)
     search = now.original.search.__class__(
         index, now.original.search.radius, now.original.search.tangent_radius,

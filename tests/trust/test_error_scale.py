@@ -34,7 +34,9 @@ def test_lengths_around_placements(points, n):
     Y = rng.normal(size=(len(X), 3))
     extension = clone(NEAR).set_params(n_neighbors=2).fit(X, Y)
     solved = extension.model_.solve(Q)
-    lengths = lengths_around(extension.model_.quality.Y, solved.near.closest(15), solved.coordinates)
+    lengths = lengths_around(
+        extension.model_.quality.Y, solved.near.closest(15), solved.coordinates
+    )
     expected = [
         reference.lengths_around(X, Y, x, placed)
         for x, placed in zip(Q, solved.coordinates, strict=True)
@@ -49,7 +51,9 @@ def test_balls_of_any_size_have_the_same_lengths(radius, k):
     X, Y, Q = rng.normal(size=(90, 2)), rng.normal(size=(90, 2)), rng.normal(size=(6, 2))
     ball = clone(NEAR).set_params(radius=radius, n_neighbors=k).fit(X, Y)
     solved = ball.model_.solve(Q)
-    lengths_of_queries = lengths_around(ball.model_.quality.Y, solved.near.closest(15), solved.coordinates)
+    lengths_of_queries = lengths_around(
+        ball.model_.quality.Y, solved.near.closest(15), solved.coordinates
+    )
     for x, placed, lengths in zip(Q, solved.coordinates, lengths_of_queries, strict=True):
         np.testing.assert_allclose(lengths, reference.lengths_around(X, Y, x, placed))
     bars = ball.place(Q).error_bar

@@ -180,9 +180,7 @@ def trusts(densities, shares):
 
 
 @njit
-def place_by_diffusion(
-    start, stop, X, rows, Q, Y, unit, weights, lift, center, reach, coordinates
-):
+def place_by_diffusion(start, stop, X, rows, Q, Y, unit, weights, lift, center, reach, coordinates):
     """Write ``sum_j p_j (y_j + t lift_j)``, ``p_j`` proportional to ``w_j exp(-r_j^2 / unit^2)``.
 
     The sum is over ``rows`` (m,) of X, to which Y, weights and lift belong; t is the `trust` in

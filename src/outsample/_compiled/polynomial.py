@@ -196,9 +196,7 @@ def solve_polynomial(
             for a in range(d):
                 size = max(size, abs(images[j, a]))
         for _ in range(MAX_REWEIGHTINGS if absolute else 0):
-            reweight(
-                design, coefficients, images, own_deviations, axes, basis_rows, taper, weights
-            )
+            reweight(design, coefficients, images, own_deviations, axes, basis_rows, taper, weights)
             # Only the change is fitted, so that the ridge does not bias the converged result.
             for j in range(k):
                 for a in range(d):

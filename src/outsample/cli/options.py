@@ -106,7 +106,7 @@ class Delimiter(click.ParamType):
     def convert(self, value: Any, param: Any, ctx: Any) -> str:
         """Look a name up."""
         character = self.character_by_name.get(str(value), str(value))
-        if len(character) != 1 or character in "\"\r\n":
+        if len(character) != 1 or character in '"\r\n':
             self.fail(f"{value!r} is not one character that can separate cells", param, ctx)
         return character
 

@@ -111,9 +111,7 @@ def _place_table(model: str, new: str, opened: OpenedModel, settings: dict[str, 
     seconds = perf_counter() - start_time
     if settings["as_json"]:
         names = list(run.empty())
-        show_json(
-            {"out": out, "n_rows": n_rows, "columns": names, "seconds": round(seconds, 3)}
-        )
+        show_json({"out": out, "n_rows": n_rows, "columns": names, "seconds": round(seconds, 3)})
     elif out != "-":
         click.echo(f"Placed {n_rows:,} points in {seconds:.1f} s.\nWrote {out}")
 

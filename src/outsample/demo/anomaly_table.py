@@ -49,9 +49,7 @@ def measure(X: NDArray[np.float64], seed: int = 0) -> list[AnomalyRow]:
             labels = np.repeat([0, 1], [len(normal_scores), len(images)])
             auc = float(roc_auc_score(labels, scores))
         share_flagged = float((p_values <= ALPHA).mean())
-        rows.append(
-            AnomalyRow(kind, len(images), share_flagged, float(np.median(p_values)), auc)
-        )
+        rows.append(AnomalyRow(kind, len(images), share_flagged, float(np.median(p_values)), auc))
     return rows
 
 

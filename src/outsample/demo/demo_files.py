@@ -22,9 +22,7 @@ def write_demo_files(out_dir: str | os.PathLike[str], n_digits: int | None = Non
     n_training = len(X) - min(N_NEW_DIGITS, len(X) // 4)
     Y = tsne(X[:n_training])
     pixels = [f"pixel_{at // 8 + 1}_{at % 8 + 1}" for at in range(X.shape[1])]
-    anomalies = np.random.default_rng(0).permuted(
-        X[n_training : n_training + N_ANOMALIES], axis=1
-    )
+    anomalies = np.random.default_rng(0).permuted(X[n_training : n_training + N_ANOMALIES], axis=1)
     rows = np.vstack([X, anomalies]).astype(int)
     digit_column = [*map(str, labels), *["shuffled"] * N_ANOMALIES]
     names = [f"image_{at + 1}" for at in range(len(rows))]

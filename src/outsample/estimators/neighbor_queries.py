@@ -134,9 +134,7 @@ class NeighborQueriesMixin:
         return row_weights
 
 
-def nearest_rows(
-    state: TrainingState, Q: Points, k: int, metric: str = "euclidean"
-) -> KNeighbors:
+def nearest_rows(state: TrainingState, Q: Points, k: int, metric: str = "euclidean") -> KNeighbors:
     """Return the k nearest training rows, as positions in ``state.rows``.
 
     ``metric`` is that of the state, or euclidean for queries that are in the metric already.

@@ -202,9 +202,13 @@ class Decoder:
                 return FUNCTIONS[name]
             case {"object": number} if type(number) is int and 0 <= number < len(self.objects):
                 return self.objects[number]
-            case {"array": str(name)} | {"columns": str(name)} | {"words": str(name)} | {
-                "mixed": str(name)
-            } | {"strings": str(name)}:
+            case (
+                {"array": str(name)}
+                | {"columns": str(name)}
+                | {"words": str(name)}
+                | {"mixed": str(name)}
+                | {"strings": str(name)}
+            ):
                 return self._decode_array(next(iter(node)), name)
         raise ValueError("a value has an unknown type, or refers to something that is missing")
 

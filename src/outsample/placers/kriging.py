@@ -177,9 +177,7 @@ class GaussianProcess(FactoredPlacer):
         diagonal = inverse_diagonal(lower, sample) - ones[sample] ** 2 / ones.sum()
         left_out = (images[sample] - coefficients[sample] / diagonal[:, None]) / scale
         mean = (center + drift) / scale
-        return FittedProcess(
-            self, X, Y, problem.n_jobs, left_out, unit, mean, coefficients / scale
-        )
+        return FittedProcess(self, X, Y, problem.n_jobs, left_out, unit, mean, coefficients / scale)
 
 
 def covariance_factor(matrix: Any, nugget: float, advice: str) -> np.ndarray:

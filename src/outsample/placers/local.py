@@ -97,9 +97,7 @@ class FittedLocal:
         if reduced is None or moved is None:
             return self.weighting.solve(self.placer, neighborhoods.Q, neighborhoods, weights)
         weighting = replace(self.weighting, X=reduced.X, Y=reduced.Y)
-        return weighting.solve(
-            self.placer, reduced.Q, replace(neighborhoods, near=moved), weights
-        )
+        return weighting.solve(self.placer, reduced.Q, replace(neighborhoods, near=moved), weights)
 
     def weights(self, neighborhoods: Neighborhoods) -> Weights:
         """Return the weights of the neighbours."""

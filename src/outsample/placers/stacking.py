@@ -68,9 +68,7 @@ def price(microseconds: np.ndarray) -> np.ndarray:
     return microseconds**COST_EXPONENT
 
 
-def grow_blend(
-    errors: np.ndarray, costs: Costs, max_parts: int = MAX_BLEND_PARTS
-) -> Combination:
+def grow_blend(errors: np.ndarray, costs: Costs, max_parts: int = MAX_BLEND_PARTS) -> Combination:
     """Return the blend that starts with the best candidate and adds parts while its score falls.
 
     Parameters

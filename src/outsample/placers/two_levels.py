@@ -147,9 +147,7 @@ class TwoLevels(AllPointsPlacer):
         changed = residuals[neighbors.indices] + shared[:, None] * gain[owners]
         base = images[sample] - gain
         level = basis.fitted(solution.coefficients, longest_row(images))
-        fitted = FittedTwoLevels(
-            self, X, Y, problem.n_jobs, base, center, scale, level, residuals
-        )
+        fitted = FittedTwoLevels(self, X, Y, problem.n_jobs, base, center, scale, level, residuals)
         if self.shorter is None:
             fitted = fitted.with_best_ratio(neighborhoods, changed, images[sample])
         placed = base + fitted.residuals_left_out(neighborhoods, changed, len(sample))

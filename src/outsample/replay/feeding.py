@@ -46,7 +46,9 @@ class Client:
     def __init__(self, url: str, token: str | None = None) -> None:
         parts = urlsplit(url if "//" in url else f"http://{url}")
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ServiceError(f"{url!r} is not the address of a service, such as http://127.0.0.1:8000")
+            raise ServiceError(
+                f"{url!r} is not the address of a service, such as http://127.0.0.1:8000"
+            )
         kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         self.url, self.prefix = url, parts.path.rstrip("/")
         self.connection: Any = kind(parts.hostname, parts.port, timeout=TIMEOUT_SECONDS)

@@ -60,9 +60,7 @@ def _distances_by_products(X: np.ndarray, n_jobs: int | None) -> np.ndarray:
     return matrix
 
 
-def gaussian_of(
-    lengths: np.ndarray, epsilon: float, out: np.ndarray | None = None
-) -> np.ndarray:
+def gaussian_of(lengths: np.ndarray, epsilon: float, out: np.ndarray | None = None) -> np.ndarray:
     """Return the Gaussian kernel (Eq. 7.3) of distances; ``out`` may be the same array."""
     out = np.divide(lengths, np.sqrt(epsilon), out=out)
     np.minimum(out, kernels.ZERO_BEYOND, out=out)

@@ -220,9 +220,7 @@ class StreamingExtension(BaseEstimator):
         if isinstance(extension, NoveltyDetector):  # it may embed the points itself
             extension.set_params(extension=clone(self._core))
         fitted = extension.fit(X, Y)
-        return StreamingExtension(
-            fitted, window=self.window, guard=self.guard, delay=self.delay
-        )
+        return StreamingExtension(fitted, window=self.window, guard=self.guard, delay=self.delay)
 
     @property
     def n_seen_(self) -> int:

@@ -61,9 +61,7 @@ class StreamWriter:
     snapshot are never overwritten.
     """
 
-    def __init__(
-        self, originals: np.ndarray | None, window: int, delay: int, guard: float
-    ) -> None:
+    def __init__(self, originals: np.ndarray | None, window: int, delay: int, guard: float) -> None:
         self.originals, self.window, self.delay, self.guard = originals, window, delay, guard
         self.has_scores = originals is not None
         self.step = max(window // STEPS_PER_WINDOW, 1)
@@ -97,9 +95,7 @@ class StreamWriter:
         fields = (np.concatenate(field) for field in zip(*placements, strict=True))
         return now, Learned(type(placements[0])(*fields), np.concatenate(accepted))
 
-    def _after_part(
-        self, now: Snapshot, Q: Points, dtype: np.dtype
-    ) -> tuple[Snapshot, Learned]:
+    def _after_part(self, now: Snapshot, Q: Points, dtype: np.dtype) -> tuple[Snapshot, Learned]:
         """Return the snapshot after arrivals of one step, or of a part of it."""
         arrivals = now.model.arrive(Q, dtype, now.calibration)
         accepted = self._accepted(now.memory, Q, arrivals)

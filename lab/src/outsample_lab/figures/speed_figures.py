@@ -44,7 +44,7 @@ def _curves(figures: dict[str, Any], chart: str, unit: str, exponent: bool = Fal
     rows = []
     for curve in curves:
         by_size = dict(zip(curve["sizes"], curve["figures"], strict=True))
-        name = curve["name"] + curve["chart"][len(chart):]
+        name = curve["name"] + curve["chart"][len(chart) :]
         last = ["" if curve["exponent"] is None else f"{curve['exponent']:.2f}"] * exponent
         figure = (f"{by_size[size]:.3g}" if size in by_size else "" for size in sizes)
         rows.append([name, *figure, *last])

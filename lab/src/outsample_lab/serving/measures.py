@@ -230,6 +230,4 @@ def _joined(parts: list[Outcome]) -> Outcome:
             faults[name] = faults.get(name, 0) + count
     due, seconds, status = (np.concatenate(field) for field in list(zip(*parts, strict=True))[:3])
     late, own_late = (np.concatenate(field) for field in list(zip(*parts, strict=True))[-2:])
-    return Outcome(
-        due, seconds, status, faults, sum(part.lasted for part in parts), late, own_late
-    )
+    return Outcome(due, seconds, status, faults, sum(part.lasted for part in parts), late, own_late)

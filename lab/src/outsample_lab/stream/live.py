@@ -32,9 +32,7 @@ def make_model(path: Path, folder: Path | None) -> None:
     """Fit a detector to the diffusion map of one day of traffic."""
     import pandas
 
-    X = pandas.DataFrame(
-        log_features(traffic_day(folder, TRAINING_DAY).X), columns=list(FEATURES)
-    )
+    X = pandas.DataFrame(log_features(traffic_day(folder, TRAINING_DAY).X), columns=list(FEATURES))
     Y = outsample.DiffusionMaps(n_components=2).fit_transform(X)
     outsample.save(outsample.NoveltyDetector(outsample.PCAExtension()).fit(X, Y), path)
 
