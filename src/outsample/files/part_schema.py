@@ -128,7 +128,7 @@ register(TrainingRecord, {
 register(Duplicates, {
     "groups": row_numbers("n", below="n"), "rows": row_numbers("m", below="n"),
     "counts": array("m", dtype=np.int64, low=1),
-}, _check_distinct)
+}, _check_distinct, stored_name="Distinct")
 register(NeighborIndex, {
     "X": points("m"), "kind": one_of(*KINDS), "n_jobs": n_jobs,
     "width": integer(0, max(max(widths) for widths in WIDTHS.values())), "recall": real(0, 1),

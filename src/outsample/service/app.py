@@ -29,10 +29,10 @@ from outsample.service.arrivals import watch
 from outsample.service.connection import RequestMiddleware
 from outsample.service.errors import RequestError, answer_error
 from outsample.service.monitoring import log, stop_log
+from outsample.service.row_tables import ARROW, JSON, answer_rows, read_rows
 from outsample.service.served_model import ServedModel, open_model
 from outsample.service.service import Service
 from outsample.service.settings import MAX_LISTENERS
-from outsample.service.tables import ARROW, JSON, answer_rows, read_rows
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": schemas.Problem} for code in (401, 403, 408, 413, 415, 422, 429, 503, 507)

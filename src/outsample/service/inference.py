@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field, field_validator
 
 import outsample
-from outsample.service import tables
+from outsample.service import row_tables
 from outsample.service.access import READ
 from outsample.service.errors import RequestError
 from outsample.service.schemas import Numbers, write_json
@@ -125,29 +125,33 @@ async def model_ready(request: Request, response: Response, model: Served) -> di
 async def infer(request: Request, model: Served) -> Response:
     """Place rows; the outputs are the columns of the answer."""
     service: Service = request.app.state.service
-    length, kind = request.headers.get(JSON_LENGTH), tables.content_type(request)
+    length, kind = request.headers.get(JSON_LENGTH), row_tables.content_type(request)
     # A page of another site cannot set the header of binary tensors, as Triton's client does.
-    if kind != tables.JSON and not (length is not None and kind in ("", BINARY)):
-        raise RequestError(415, f"send {tables.JSON}, or binary tensors with {JSON_LENGTH}")
+    if kind != row_tables.JSON and not (length is not None and kind in ("", BINARY)):
+        raise RequestError(415, f"send {row_tables.JSON}, or binary tensors with {JSON_LENGTH}")
     max_bytes = service.settings.max_bytes
     max_json_bytes = min(MAX_JSON_BYTES, max_bytes)
-    body = await tables.read_body(request, max_json_bytes if length is None else max_bytes)
+    body = await row_tables.read_body(request, max_json_bytes if length is None else max_bytes)
     n_json = len(body) if length is None else int(length) if length.isdigit() else -1
     if not 0 <= n_json <= min(len(body), max_json_bytes):
         raise RequestError(422, f"{JSON_LENGTH} is not the length of the JSON in the body")
-    is_large = len(body) > tables.LARGE_BODY_BYTES
-    asked = await tables.in_thread(is_large, tables.parse_json, InferenceRequest, body[:n_json])
+    is_large = len(body) > row_tables.LARGE_BODY_BYTES
+    asked = await row_tables.in_thread(
+        is_large, row_tables.parse_json, InferenceRequest, body[:n_json]
+    )
     arguments = asked.inputs[0], body[n_json:], model
-    rows = await tables.parse_rows(request, len(body), _read_tensor, *arguments)
+    rows = await row_tables.parse_rows(request, len(body), _read_tensor, *arguments)
     outputs = _outputs(asked, ["coordinates", *model.numbers])
     model, answer = await service.place(rows)
     head = {"id": asked.id} if asked.id is not None else {}
     head |= {"model_name": model.name, "model_version": "1"}
-    is_large = len(rows) > tables.MANY_ROWS
-    text, binary = await tables.in_thread(is_large, _write, head, outputs, answer)
+    is_large = len(rows) > row_tables.MANY_ROWS
+    text, binary = await row_tables.in_thread(is_large, _write, head, outputs, answer)
     headers = {JSON_LENGTH: str(len(text))} if binary else {}
     headers["X-Model-Digest"] = answer["digest"]
-    return Response(text + binary, headers=headers, media_type=BINARY if binary else tables.JSON)
+    return Response(
+        text + binary, headers=headers, media_type=BINARY if binary else row_tables.JSON
+    )
 
 
 for prefix in ("/models/{name}", "/models/{name}/versions/{version}"):
