@@ -1,0 +1,345 @@
+"""`PreparedModel`: an estimator that accepts tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from outsample._dask import lazy_on_dask
+from outsample._validation import check_images, check_number, is_map, random_seed
+from outsample.estimators.fitting import fit_in_one_step
+from outsample.preparation.cells import is_frame, number_of_rows, read_table, take_rows
+from outsample.preparation.columns import Column, Columns, describe_columns
+from outsample.preparation.folds import calibrate_by_folds, needs_folds, with_subspace_distance
+from outsample.preparation.recipes import PreparationTrials
+from outsample.preparation.tables import TablePreparation
+from outsample.records import Counts, Reals
+
+if TYPE_CHECKING:
+    Method = TypeVar("Method", bound=Callable[..., Any])
+
+    def available_if(check: Callable[[Any], bool]) -> Callable[[Method], Method]:
+        """Declare for type checkers that the method keeps its type."""
+else:
+    from sklearn.utils.metaestimators import available_if
+
+
+def _has(*names: str) -> Callable[[Any], bool]:
+    """Return a check that the estimator has one of the methods."""
+
+    def check(model: PreparedModel) -> bool:
+        estimator = getattr(model, "estimator_", model.estimator)
+        return any(hasattr(estimator, name) for name in names)
+
+    return check
+
+
+class PreparedModel(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
+    """An estimator with the preparation of its table: units, categories, gaps and dates.
+
+    The model has the methods of the estimator (``transform``, ``place``, ``p_values``, ...), but
+    they take rows of the table: frames of pandas and polars, Arrow tables, dicts of columns,
+    arrays. A model file contains the preparation.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Any estimator of this package; of a `StreamingExtension`, the extension is fitted.
+    prepare : "auto", None or transformer, default="auto"
+        ``"auto"`` is `TablePreparation`, which decides by the kind of each column and, if ``fit``
+        is given a map, by leave-one-out on the map. None takes the numbers as they are. A
+        scikit-learn transformer or Pipeline is cloned and fitted.
+    folds : int, default=10
+        Number of folds by which p-values and error bars are calibrated if the preparation
+        contains a projection (PCA, SVD) or another fitted transformer of several columns. Such a
+        preparation fits the training rows better than new rows. For a detector, the distance off
+        the subspace of PCA and SVD becomes a column of the points.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted estimator.
+    preparation_ : transformer or None
+        The fitted transformer.
+    columns_ : Columns
+        Kind, treatment and range of each column of the table; prints as a table.
+    selection_ : PreparationTrials
+        The preparations that were compared on the map; prints as a table. Empty without a map,
+        and for a given transformer.
+    n_features_in_ : int
+        Number of columns of the table.
+
+    Notes
+    -----
+    With ``NoveltyDetector(calibration="split")`` the preparation is fitted to the half of the rows
+    that the detector is fitted to, so that the p-values are exact.
+
+    See Also
+    --------
+    NoveltyDetector : Scores and p-values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from outsample import NoveltyDetector, PreparedModel
+    >>> rng = np.random.default_rng(0)
+    >>> table = {"mass_g": rng.normal(4000, 800, 60), "sex": rng.choice(["f", "m"], 60)}
+    >>> model = PreparedModel(NoveltyDetector()).fit(table)
+    >>> print(model.columns_)
+    column  kind      treatment              range
+    mass_g  number    standardised           1861.97 to 5772.13
+    sex     category  one-hot, 2 categories  m, f
+    >>> new = {"mass_g": [4100.0, np.nan], "sex": ["f", "unknown"]}
+    >>> model.p_values(new).round(2)
+    array([0.72, 0.02])
+    """
+
+    estimator_: Any
+    preparation_: Any
+    columns_: Columns
+    selection_: PreparationTrials
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
+    def __init__(self, estimator: Any, prepare: Any = "auto", folds: int = 10) -> None:
+        self.estimator = estimator
+        self.prepare = prepare
+        self.folds = folds
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return scikit-learn's tags: the input of the preparation, the output of the estimator."""
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.target_tags, tags.transformer_tags = inner.target_tags, inner.transformer_tags
+        prepare = TablePreparation() if isinstance(self.prepare, str) else self.prepare
+        tags.input_tags = inner.input_tags if prepare is None else get_tags(prepare).input_tags
+        return tags
+
+    def fit(self, table: Any, Y: Any = None) -> PreparedModel:
+        """Fit the preparation and the estimator.
+
+        Parameters
+        ----------
+        table : pandas or polars frame, Arrow table, dict of columns, array or sparse matrix
+            Training rows.
+        Y : array-like of shape (n, d), default=None
+            Their map, or what else the estimator's ``fit`` takes.
+
+        Returns
+        -------
+        self
+        """
+        fit_in_one_step(self, table, Y)
+        return self
+
+    @available_if(_has("transform"))
+    def fit_transform(self, table: Any, Y: Any = None) -> Reals:
+        """Fit, and return the coordinates of the training rows.
+
+        Parameters
+        ----------
+        table : pandas or polars frame, Arrow table, dict of columns, array or sparse matrix
+            Training rows.
+        Y : array-like of shape (n, d), default=None
+            Their map, or what else the estimator's ``fit`` takes.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+        """
+        return fit_in_one_step(self, table, Y, "fit_transform")
+
+    @available_if(_has("transform"))
+    @lazy_on_dask
+    def transform(self, table: Any) -> Reals:
+        """Return the coordinates (q, d) of rows on the map."""
+        return self._delegate("transform", table)
+
+    @available_if(_has("place"))
+    @lazy_on_dask
+    def place(self, table: Any) -> Any:
+        """Return the placement of rows: coordinates, error bars, and with a detector p-values."""
+        return self._delegate("place", table)
+
+    @available_if(_has("abnormality"))
+    @lazy_on_dask
+    def abnormality(self, table: Any) -> Reals:
+        """Return the abnormality scores (q,) of rows; higher is more unusual."""
+        return self._delegate("abnormality", table)
+
+    @available_if(_has("p_values"))
+    @lazy_on_dask
+    def p_values(self, table: Any) -> Reals:
+        """Return the conformal p-values (q,) of rows."""
+        return self._delegate("p_values", table)
+
+    @available_if(_has("predict"))
+    def predict(self, table: Any) -> Counts:
+        """Return -1 for rows with ``p <= alpha`` and 1 for the others."""
+        return self._delegate("predict", table)
+
+    @available_if(_has("fit_predict"))
+    def fit_predict(self, table: Any, Y: Any = None) -> Counts:
+        """Fit, and return -1 for training rows that are abnormal among the others, else 1."""
+        return fit_in_one_step(self, table, Y, "fit_predict")
+
+    @available_if(_has("score_samples"))
+    def score_samples(self, table: Any) -> Reals:
+        """Return minus the abnormality scores (q,), as in scikit-learn."""
+        return self._delegate("score_samples", table)
+
+    @available_if(_has("decision_function"))
+    def decision_function(self, table: Any) -> Reals:
+        """Return the scores (q,) above the threshold; negative for abnormal rows."""
+        return self._delegate("decision_function", table)
+
+    @available_if(_has("discoveries"))
+    def discoveries(self, table: Any, *, fdr: float = 0.1) -> Any:
+        """Return a mask (q,) of rows that do not belong, with a limited false discovery rate."""
+        return self._delegate("discoveries", table, fdr=fdr)
+
+    @available_if(_has("explain"))
+    def explain(self, table: Any) -> Any:
+        """Return the reasons for the score of each row."""
+        return self._delegate("explain", table)
+
+    @available_if(_has("kneighbors"))
+    def kneighbors(self, table: Any, n_neighbors: int = 15) -> Any:
+        """Return the nearest training rows, nearest first."""
+        return self._delegate("kneighbors", table, n_neighbors=n_neighbors)
+
+    @available_if(_has("neighbor_weights"))
+    def neighbor_weights(self, table: Any) -> sparse.csr_matrix:
+        """Return the weight (q, n) of each training row in the position of each row."""
+        return self._delegate("neighbor_weights", table)
+
+    @available_if(_has("learn"))
+    def learn(self, table: Any) -> Any:
+        """Place arrivals and learn from them, if the estimator is a `StreamingExtension`."""
+        return self._delegate("learn", table)
+
+    @available_if(_has("score"))
+    def score(self, table: Any, Y: Any = None) -> float:
+        """Return minus the mean error of the placed rows; see the estimator's ``score``."""
+        return self._delegate("score", table, y=Y)
+
+    @available_if(_has("get_feature_names_out"))
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the coordinates."""
+        check_is_fitted(self)
+        return self.estimator_.get_feature_names_out()
+
+    def _delegate(self, method: str, table: Any, **options: Any) -> Any:
+        check_is_fitted(self)
+        return getattr(self.estimator_, method)(self._prepared(table), **options)
+
+    def _prepared(self, table: Any) -> Any:
+        """Return rows as the points that the estimator was fitted to."""
+        preparation = self.preparation_
+        if preparation is None or isinstance(preparation, TablePreparation):
+            return table if preparation is None else preparation.transform(table)
+        table = _as_frame(table)
+        if is_frame(table) and hasattr(self, "feature_names_in_"):
+            names = list(self.feature_names_in_)
+            missing = [name for name in names if name not in list(table.columns)]
+            if missing:
+                raise ValueError(f"The table lacks the column(s) {', '.join(map(repr, missing))}.")
+            table = table[names]
+        return _as_points(preparation.transform(table))
+
+    def _fit(self, table: Any, Y: Any, method: str = "fit") -> Any:
+        check_number("folds", self.folds, 2, 10**6, whole=True)
+        prepare = self._preparation()
+        stream, estimator = None, clone(self.estimator)
+        if not hasattr(estimator, "fit"):  # a stream, which starts from a fitted extension
+            stream, estimator = estimator, clone(estimator.extension)
+        table = table if prepare is None or _is_auto(prepare) else _as_frame(table)
+        has_folds = hasattr(estimator, "place") or hasattr(estimator, "abnormality")
+        has_folds &= needs_folds(prepare)
+        if has_folds and hasattr(estimator, "abnormality"):
+            prepare = with_subspace_distance(prepare)
+        self._describe(table)
+        rows = np.arange(number_of_rows(table))
+        if is_split := getattr(estimator, "calibration", None) == "split":
+            estimator.set_params(random_state=random_seed(estimator.random_state))
+            rows = estimator.fitted_rows(len(rows))
+        images = _map_of(estimator, Y, len(rows) if not is_split else number_of_rows(table))
+        self.preparation_, X = None, table
+        if prepare is not None:
+            self.preparation_ = clone(prepare)
+            training = take_rows(table, rows) if is_split else table
+            chosen_by = images[rows] if images is not None and _is_auto(prepare) else None
+            self.preparation_.fit(training, chosen_by)
+            X = _as_points(self.preparation_.transform(table))
+        self.selection_ = getattr(self.preparation_, "selection_", PreparationTrials())
+        self.columns_ = getattr(self.preparation_, "columns_", None) or self.columns_
+        if stream is not None or method == "fit":
+            result = estimator.fit(X, Y)
+        else:
+            result = getattr(estimator, method)(X, Y)
+        if has_folds and not is_split:
+            calibrate_by_folds(estimator, prepare, table, int(self.folds))
+        self.estimator_ = estimator if stream is None else stream.set_params(extension=estimator)
+        return result
+
+    def _preparation(self) -> Any:
+        if isinstance(self.prepare, str) and self.prepare == "auto":
+            return TablePreparation()
+        if self.prepare is None or (
+            hasattr(self.prepare, "transform") and not isinstance(self.prepare, type)
+        ):
+            return self.prepare
+        raise TypeError(f"prepare is {self.prepare!r}, but must be 'auto', None or a transformer.")
+
+    def _describe(self, table: Any) -> None:
+        """Record the columns of the table."""
+        if sparse.issparse(table):
+            self.n_features_in_ = table.shape[1]
+            self.columns_ = Columns([Column("(all)", "vector", "as it is", "sparse")])
+            return
+        cells = read_table(table, least_rows=2)
+        self.n_features_in_ = len(cells.columns)
+        if cells.names is not None:
+            self.feature_names_in_ = np.array(cells.names, dtype=object)
+        if not _is_auto(self._preparation()):
+            by = "as it is" if self.prepare is None else f"by {type(self.prepare).__name__}"
+            columns = describe_columns(cells)
+            self.columns_ = Columns(column._replace(treatment=by) for column in columns)
+
+
+def _is_auto(prepare: Any) -> bool:
+    return isinstance(prepare, TablePreparation)
+
+
+def _as_frame(table: Any) -> Any:
+    """Return Arrow tables and dicts as pandas frames, which scikit-learn's transformers take."""
+    if isinstance(table, dict) or hasattr(table, "to_pandas"):
+        import pandas
+
+        if isinstance(table, dict):
+            return pandas.DataFrame(table)
+        return table.to_pandas() if hasattr(table, "column_names") else table
+    return table
+
+
+def _as_points(X: Any) -> Any:
+    return X if sparse.issparse(X) else np.asarray(X)
+
+
+def _map_of(estimator: Any, Y: Any, n: int) -> np.ndarray | None:
+    """Return the map (n, d) that the estimator is to extend; None if there is none."""
+    if Y is None:
+        return None
+    makes_its_map = getattr(estimator, "_makes_its_map", lambda: True)()
+    if not get_tags(estimator).target_tags.required and (makes_its_map or not is_map(Y)):
+        return None
+    values = Y.toarray() if sparse.issparse(Y) else np.asarray(Y)
+    shape = (n, 1 if values.ndim == 1 else int(np.prod(values.shape[1:])))
+    return check_images(values, shape)
