@@ -36,14 +36,28 @@ class Table(NamedTuple):
 
 def is_frame(table: Any) -> bool:
     """Return True for pandas and polars frames, Arrow tables and dicts of columns."""
-    return isinstance(table, dict) or hasattr(table, "columns")
+    is_dict = isinstance(table, dict) and not sparse.issparse(table)
+    return is_dict or hasattr(table, "columns")
+
+
+def check_table(table: Any, least_rows: int = 1) -> Any:
+    """Return frames as they are, sparse matrices in CSR format, and anything else as an array."""
+    if is_frame(table):
+        return table
+    # Cells are checked where they are encoded, with the name of their column.
+    return check_array(
+        table,
+        accept_sparse="csr",
+        dtype=None,
+        ensure_all_finite=False,
+        ensure_min_samples=least_rows,
+    )
 
 
 def read_table(table: Any, least_rows: int = 1) -> Table:
     """Return the columns of a pandas or polars frame, Arrow table, dict or array."""
     if not is_frame(table):
-        X = check_array(table, dtype=None, ensure_all_finite=False, ensure_min_samples=least_rows)
-        return Table(None, X.T)
+        return Table(None, check_table(table, least_rows).T)
     names = list(table) if isinstance(table, dict) else _names(table)
     columns = [_column(table[name]) for name in names]
     if len({len(column) for column in columns}) > 1:
@@ -71,8 +85,7 @@ def number_of_rows(table: Any) -> int:
     """Return the number of rows of a table."""
     if isinstance(table, dict):
         return len(next(iter(table.values()), ()))
-    shape = getattr(table, "shape", None)
-    return int(shape[0]) if shape else len(table)
+    return int(table.shape[0])
 
 
 def _names(frame: Any) -> list[Any]:
@@ -189,8 +202,3 @@ def best_date_format(values: np.ndarray, n_cells: int = 200) -> tuple[str, float
     shares = [(~np.isnan(days(cells, form))).mean() for form in DATE_FORMATS]
     best = int(np.argmax(shares))
     return DATE_FORMATS[best], float(shares[best])
-
-
-def is_sparse(table: Any) -> bool:
-    """Return True for matrices and arrays of scipy.sparse."""
-    return sparse.issparse(table)

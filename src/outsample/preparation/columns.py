@@ -130,6 +130,9 @@ class Columns(Sequence[Column]):
         return aligned_text([("column", "kind", "treatment", "range"), *(c[:4] for c in self)])
 
 
+SPARSE_COLUMNS = Columns([Column("(all)", "vector", "as it is", "sparse")])
+
+
 def aligned_text(rows: Sequence[Sequence[str]]) -> str:
     """Return rows of cells as lines with aligned columns."""
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
@@ -202,7 +205,7 @@ def _counts_rows(values: np.ndarray) -> bool:
 
 
 def _constant(name: str, values: Sequence[object] | np.ndarray) -> Column:
-    shown = f"{values[0]}" if len(values) else "empty"
+    shown = str(values[0]).removesuffix(".0") if len(values) else "empty"
     return Column(name, "constant", "not used: constant", shown)
 
 
@@ -212,7 +215,9 @@ def _category(name: str, counts: Counter[str]) -> Column:
     least = min(MIN_CATEGORY_ROWS, counts[by_count[0]])
     frequent = [c for c in by_count[:MAX_CATEGORIES] if counts[c] >= least]
     rare = by_count[len(frequent) :]
-    treatment = f"one-hot, {len(frequent)} categories" + (f" and {len(rare)} as other" if rare else "")
+    treatment = f"one-hot, {len(frequent)} categories" + (
+        f" and {len(rare)} as other" if rare else ""
+    )
     shown = ", ".join(by_count[:SHOWN_CATEGORIES])
     shown += ", ..." if len(by_count) > SHOWN_CATEGORIES else ""
     return Column(name, "category", treatment, shown, tuple(frequent), tuple(rare))

@@ -61,7 +61,9 @@ def needs_folds(transformer: Any) -> bool:
     >>> needs_folds(StandardScaler()), needs_folds(make_pipeline(StandardScaler(), PCA(2)))
     (False, True)
     """
-    return any(not isinstance(part, (*COLUMNWISE, str, type(None))) for part in _leaves(transformer))
+    return any(
+        not isinstance(part, (*COLUMNWISE, str, type(None))) for part in _leaves(transformer)
+    )
 
 
 def _leaves(transformer: Any) -> Iterator[Any]:

@@ -14,8 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 from outsample._dask import lazy_on_dask
 from outsample._validation import check_images, check_number, is_map, random_seed
 from outsample.estimators.fitting import fit_in_one_step
-from outsample.preparation.cells import is_frame, number_of_rows, read_table, take_rows
-from outsample.preparation.columns import Column, Columns, describe_columns
+from outsample.preparation.cells import (
+    check_table,
+    is_frame,
+    number_of_rows,
+    read_table,
+    take_rows,
+)
+from outsample.preparation.columns import SPARSE_COLUMNS, Columns, describe_columns
 from outsample.preparation.folds import calibrate_by_folds, needs_folds, with_subspace_distance
 from outsample.preparation.recipes import PreparationTrials
 from outsample.preparation.tables import TablePreparation
@@ -120,43 +126,43 @@ class PreparedModel(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         tags.target_tags, tags.transformer_tags = inner.target_tags, inner.transformer_tags
         prepare = TablePreparation() if isinstance(self.prepare, str) else self.prepare
         tags.input_tags = inner.input_tags if prepare is None else get_tags(prepare).input_tags
+        if not _is_auto(prepare):
+            tags.input_tags.allow_nan &= inner.input_tags.allow_nan
         return tags
 
-    def fit(self, table: Any, Y: Any = None) -> PreparedModel:
+    def fit(self, table: Any, y: Any = None) -> PreparedModel:
         """Fit the preparation and the estimator.
 
         Parameters
         ----------
         table : pandas or polars frame, Arrow table, dict of columns, array or sparse matrix
             Training rows.
-        Y : array-like of shape (n, d), default=None
+        y : array-like of shape (n, d), default=None
             Their map, or what else the estimator's ``fit`` takes.
 
         Returns
         -------
         self
         """
-        fit_in_one_step(self, table, Y)
+        fit_in_one_step(self, table, y)
         return self
 
-    @available_if(_has("transform"))
-    def fit_transform(self, table: Any, Y: Any = None) -> Reals:
+    def fit_transform(self, table: Any, y: Any = None) -> Reals:
         """Fit, and return the coordinates of the training rows.
 
         Parameters
         ----------
         table : pandas or polars frame, Arrow table, dict of columns, array or sparse matrix
             Training rows.
-        Y : array-like of shape (n, d), default=None
+        y : array-like of shape (n, d), default=None
             Their map, or what else the estimator's ``fit`` takes.
 
         Returns
         -------
         ndarray of shape (n, d)
         """
-        return fit_in_one_step(self, table, Y, "fit_transform")
+        return fit_in_one_step(self, table, y, "fit_transform")
 
-    @available_if(_has("transform"))
     @lazy_on_dask
     def transform(self, table: Any) -> Reals:
         """Return the coordinates (q, d) of rows on the map."""
@@ -186,9 +192,9 @@ class PreparedModel(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         return self._delegate("predict", table)
 
     @available_if(_has("fit_predict"))
-    def fit_predict(self, table: Any, Y: Any = None) -> Counts:
+    def fit_predict(self, table: Any, y: Any = None) -> Counts:
         """Fit, and return -1 for training rows that are abnormal among the others, else 1."""
-        return fit_in_one_step(self, table, Y, "fit_predict")
+        return fit_in_one_step(self, table, y, "fit_predict")
 
     @available_if(_has("score_samples"))
     def score_samples(self, table: Any) -> Reals:
@@ -226,15 +232,20 @@ class PreparedModel(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         return self._delegate("learn", table)
 
     @available_if(_has("score"))
-    def score(self, table: Any, Y: Any = None) -> float:
+    def score(self, table: Any, y: Any = None) -> float:
         """Return minus the mean error of the placed rows; see the estimator's ``score``."""
-        return self._delegate("score", table, y=Y)
+        return self._delegate("score", table, y=y)
 
     @available_if(_has("get_feature_names_out"))
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the coordinates."""
         check_is_fitted(self)
         return self.estimator_.get_feature_names_out()
+
+    @property
+    def offset_(self) -> float:
+        """Threshold of ``decision_function``."""
+        return self.estimator_.offset_
 
     def _delegate(self, method: str, table: Any, **options: Any) -> Any:
         check_is_fitted(self)
@@ -243,7 +254,7 @@ class PreparedModel(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     def _prepared(self, table: Any) -> Any:
         """Return rows as the points that the estimator was fitted to."""
         preparation = self.preparation_
-        if preparation is None or isinstance(preparation, TablePreparation):
+        if preparation is None or _is_auto(preparation):
             return table if preparation is None else preparation.transform(table)
         table = _as_frame(table)
         if is_frame(table) and hasattr(self, "feature_names_in_"):
@@ -254,38 +265,33 @@ class PreparedModel(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             table = table[names]
         return _as_points(preparation.transform(table))
 
-    def _fit(self, table: Any, Y: Any, method: str = "fit") -> Any:
+    def _fit(self, table: Any, y: Any, method: str = "fit") -> Any:
         check_number("folds", self.folds, 2, 10**6, whole=True)
         prepare = self._preparation()
         stream, estimator = None, clone(self.estimator)
         if not hasattr(estimator, "fit"):  # a stream, which starts from a fitted extension
             stream, estimator = estimator, clone(estimator.extension)
-        table = table if prepare is None or _is_auto(prepare) else _as_frame(table)
-        has_folds = hasattr(estimator, "place") or hasattr(estimator, "abnormality")
-        has_folds &= needs_folds(prepare)
-        if has_folds and hasattr(estimator, "abnormality"):
+        table = check_table(table if _is_auto(prepare) else _as_frame(table), least_rows=2)
+        is_detector = hasattr(estimator, "abnormality")
+        is_split = getattr(estimator, "calibration", None) == "split"
+        has_folds = (is_detector or hasattr(estimator, "place")) and needs_folds(prepare)
+        if has_folds and is_detector:
             prepare = with_subspace_distance(prepare)
-        self._describe(table)
-        rows = np.arange(number_of_rows(table))
-        if is_split := getattr(estimator, "calibration", None) == "split":
+        n = number_of_rows(table)
+        images, training = _map_of(estimator, y, n), table
+        if is_split:  # the rows that calibrate are kept out of the preparation
             estimator.set_params(random_state=random_seed(estimator.random_state))
-            rows = estimator.fitted_rows(len(rows))
-        images = _map_of(estimator, Y, len(rows) if not is_split else number_of_rows(table))
+            rows = estimator.fitted_rows(n)
+            training = take_rows(table, rows)
+            images = None if images is None else images[rows]
         self.preparation_, X = None, table
         if prepare is not None:
-            self.preparation_ = clone(prepare)
-            training = take_rows(table, rows) if is_split else table
-            chosen_by = images[rows] if images is not None and _is_auto(prepare) else None
-            self.preparation_.fit(training, chosen_by)
+            self.preparation_ = clone(prepare).fit(training, images if _is_auto(prepare) else None)
             X = _as_points(self.preparation_.transform(table))
-        self.selection_ = getattr(self.preparation_, "selection_", PreparationTrials())
-        self.columns_ = getattr(self.preparation_, "columns_", None) or self.columns_
-        if stream is not None or method == "fit":
-            result = estimator.fit(X, Y)
-        else:
-            result = getattr(estimator, method)(X, Y)
+        result = getattr(estimator, "fit" if stream is not None else method)(X, y)
         if has_folds and not is_split:
             calibrate_by_folds(estimator, prepare, table, int(self.folds))
+        self._describe(table)
         self.estimator_ = estimator if stream is None else stream.set_params(extension=estimator)
         return result
 
@@ -299,19 +305,30 @@ class PreparedModel(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         raise TypeError(f"prepare is {self.prepare!r}, but must be 'auto', None or a transformer.")
 
     def _describe(self, table: Any) -> None:
-        """Record the columns of the table."""
-        if sparse.issparse(table):
-            self.n_features_in_ = table.shape[1]
-            self.columns_ = Columns([Column("(all)", "vector", "as it is", "sparse")])
-            return
-        cells = read_table(table, least_rows=2)
-        self.n_features_in_ = len(cells.columns)
-        if cells.names is not None:
-            self.feature_names_in_ = np.array(cells.names, dtype=object)
-        if not _is_auto(self._preparation()):
-            by = "as it is" if self.prepare is None else f"by {type(self.prepare).__name__}"
+        """Record the columns of the table, and what is done with them."""
+        preparation = self.preparation_
+        self.selection_ = getattr(preparation, "selection_", PreparationTrials())
+        if _is_auto(preparation):
+            self.columns_, self.n_features_in_ = preparation.columns_, preparation.n_features_in_
+            if hasattr(preparation, "feature_names_in_"):
+                self.feature_names_in_ = preparation.feature_names_in_
+        elif sparse.issparse(table):
+            self.columns_, self.n_features_in_ = SPARSE_COLUMNS, table.shape[1]
+        else:
+            cells = read_table(table)
+            treatment = "as it is" if preparation is None else f"by {type(preparation).__name__}"
             columns = describe_columns(cells)
-            self.columns_ = Columns(column._replace(treatment=by) for column in columns)
+            self.columns_ = Columns(column._replace(treatment=treatment) for column in columns)
+            self.n_features_in_ = len(columns)
+            if cells.names is not None:
+                self.feature_names_in_ = np.array(cells.names, dtype=object)
+
+
+# scikit-learn wraps both methods when the class is made, for ``set_output``, and would drop the
+# condition if it were inside.
+for _method in ("transform", "fit_transform"):
+    _conditional = available_if(_has("transform"))(vars(PreparedModel)[_method])
+    setattr(PreparedModel, _method, _conditional)
 
 
 def _is_auto(prepare: Any) -> bool:
@@ -320,13 +337,15 @@ def _is_auto(prepare: Any) -> bool:
 
 def _as_frame(table: Any) -> Any:
     """Return Arrow tables and dicts as pandas frames, which scikit-learn's transformers take."""
-    if isinstance(table, dict) or hasattr(table, "to_pandas"):
+    if not is_frame(table) or hasattr(table, "iloc") or hasattr(table, "height"):
+        return table
+    try:
         import pandas
-
-        if isinstance(table, dict):
-            return pandas.DataFrame(table)
-        return table.to_pandas() if hasattr(table, "column_names") else table
-    return table
+    except ImportError:
+        raise ImportError(
+            'Arrow tables and dicts need pandas here: pip install "outsample[tables]"'
+        ) from None
+    return pandas.DataFrame(table) if isinstance(table, dict) else table.to_pandas()
 
 
 def _as_points(X: Any) -> Any:

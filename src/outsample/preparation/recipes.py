@@ -113,7 +113,10 @@ def output_groups(columns: Columns) -> dict[str, list[int]]:
 
 def build_pipeline(recipe: Recipe, columns: Columns, encoded: np.ndarray) -> Pipeline:
     """Return the pipeline of a recipe, fitted to the encoded rows (n, width) of a table."""
-    scaler = {"vector": "passthrough", "category": "passthrough" if recipe.has_categories else "drop"}
+    scaler = {
+        "vector": "passthrough",
+        "category": "passthrough" if recipe.has_categories else "drop",
+    }
     scaler["number"] = _scaler(recipe.scaling, len(encoded))
     parts = [(kind, scaler[kind], at) for kind, at in output_groups(columns).items() if at]
     steps: list[tuple[str, Any]] = [("scale", ColumnTransformer(parts))]
@@ -133,7 +136,11 @@ def first_outputs(columns: Columns, encoded: np.ndarray) -> list[int]:
     """Return the first encoded column of each column that has missing cells."""
     widths = [len(column.outputs) for column in columns]
     starts = np.cumsum([0, *widths[:-1]])
-    return [int(at) for at, w in zip(starts, widths, strict=True) if w and np.isnan(encoded[:, at]).any()]
+    return [
+        int(at)
+        for at, w in zip(starts, widths, strict=True)
+        if w and np.isnan(encoded[:, at]).any()
+    ]
 
 
 def output_sources(recipe: Recipe, columns: Columns, encoded: np.ndarray) -> np.ndarray:
@@ -272,9 +279,7 @@ def _weights(
     return tuple(factors[np.searchsorted(blocks, owners)].tolist())
 
 
-def _screening_error(
-    recipe: Recipe, columns: Columns, encoded: np.ndarray, Y: np.ndarray
-) -> float:
+def _screening_error(recipe: Recipe, columns: Columns, encoded: np.ndarray, Y: np.ndarray) -> float:
     X = build_pipeline(recipe, columns, encoded).transform(encoded)
     return _nearest_error(cdist(X, X, "sqeuclidean"), Y)
 

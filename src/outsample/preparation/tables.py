@@ -12,9 +12,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from outsample._validation import check_choice
-from outsample.preparation.cells import Table, read_table
-from outsample.preparation.columns import Column, Columns, describe_columns
+from outsample._validation import check_choice, is_map
+from outsample.preparation.cells import Table, check_table, read_table
+from outsample.preparation.columns import SPARSE_COLUMNS, Columns, describe_columns
 from outsample.preparation.recipes import (
     PreparationTrials,
     Recipe,
@@ -94,8 +94,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         ----------
         table : pandas or polars frame, Arrow table, dict of columns, array or sparse matrix
             Training rows, at least two.
-        y : ndarray of shape (n, d), default=None
-            A map of the rows, by which the preparation is chosen.
+        y : array-like of shape (n, d), default=None
+            A map of the rows, by which the preparation is chosen; class labels are ignored.
 
         Returns
         -------
@@ -103,13 +103,14 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         """
         check_choice("fill", self.fill, ("auto", "neighbors", "median", "refuse"))
         self.selection_ = PreparationTrials()
+        table = check_table(table, least_rows=2)
         if sparse.issparse(table):
             self.n_features_in_ = table.shape[1]
-            self.columns_ = Columns([Column("(all)", "vector", "as it is", "sparse")])
+            self.columns_ = SPARSE_COLUMNS
             self.pipeline_ = Pipeline([("as_it_is", "passthrough")]).fit(table)
             self.sources_ = np.zeros(table.shape[1], dtype=np.intp)
             return self
-        cells = read_table(table, least_rows=2)
+        cells = read_table(table, 2)
         self.n_features_in_ = len(cells.columns)
         if cells.names is not None:
             self.feature_names_in_ = np.array(cells.names, dtype=object)
@@ -118,9 +119,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             raise ValueError(f"No column of the table can be used:\n{self.columns_}")
         encoded = self._encode(cells)
         recipe = Recipe(fill="median" if self.fill == "median" else "neighbors")
-        if y is not None:
+        if is_map(y):
             fill = "neighbors" if self.fill == "refuse" else self.fill
-            recipe, self.selection_ = choose_recipe(self.columns_, encoded, y, fill)
+            recipe, self.selection_ = choose_recipe(self.columns_, encoded, np.asarray(y, dtype=np.float64), fill)
         self.pipeline_ = build_pipeline(recipe, self.columns_, encoded)
         self.sources_ = output_sources(recipe, self.columns_, encoded)
         return self
@@ -140,9 +141,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             float32 for a float32 array, else float64; a sparse matrix if ``fit`` was given one.
         """
         check_is_fitted(self)
+        table = check_table(table)
         if sparse.issparse(table):
             self._check_width(table.shape[1])
-            if self.columns_[0].range == "sparse":
+            if self.columns_ == SPARSE_COLUMNS:
                 return table
             table = table.toarray()
         encoded = self._encode(self._match(table))
