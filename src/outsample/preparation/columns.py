@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, overload
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -21,6 +23,8 @@ DATE_SHARE = 0.95
 # ninetieth percentile) are within this factor: pixels, counts, coordinates of an embedding.
 VECTOR_COLUMNS, VECTOR_SPREAD = 20, 20.0
 SHOWN_CATEGORIES = 3
+
+Row = TypeVar("Row")
 
 
 class Column(NamedTuple):
@@ -91,53 +95,62 @@ class Column(NamedTuple):
         return np.where(code < 0, np.nan, code == np.arange(width))
 
 
-class Columns(Sequence[Column]):
+@dataclass(frozen=True, repr=False)
+class PrintedRows(Sequence[Row]):
+    """Records in their order, which print as a table."""
+
+    rows: tuple[Row, ...] = ()
+
+    @overload
+    def __getitem__(self, at: int) -> Row: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Row]: ...
+    def __getitem__(self, at: int | slice) -> Row | Sequence[Row]:
+        return self.rows[at]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        cells = [self.header(), *map(self.cells, self.rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in cells)
+
+    @abstractmethod
+    def header(self) -> Sequence[str]:
+        """Return the headings."""
+
+    @abstractmethod
+    def cells(self, row: Row) -> Sequence[str]:
+        """Return a record as strings."""
+
+
+class Columns(PrintedRows[Column]):
     """Columns of a table in their order; prints as a table.
 
     Parameters
     ----------
-    columns : iterable of Column
+    rows : tuple of Column
         One per column of the table.
 
     Examples
     --------
     >>> from outsample.preparation.columns import Column, Columns
-    >>> print(Columns([Column("mass", "number", "standardised", "2700 to 6300")]))
+    >>> Columns((Column("mass", "number", "standardised", "2700 to 6300"),))
     column  kind    treatment     range
     mass    number  standardised  2700 to 6300
     """
 
-    def __init__(self, columns: Iterable[Column]) -> None:
-        self._columns = tuple(columns)
+    def header(self) -> Sequence[str]:
+        """Return the headings."""
+        return "column", "kind", "treatment", "range"
 
-    @overload
-    def __getitem__(self, at: int) -> Column: ...
-    @overload
-    def __getitem__(self, at: slice) -> Columns: ...
-    def __getitem__(self, at: int | slice) -> Column | Columns:
-        return Columns(self._columns[at]) if isinstance(at, slice) else self._columns[at]
-
-    def __len__(self) -> int:
-        return len(self._columns)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Columns) and self._columns == other._columns
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def __str__(self) -> str:
-        return aligned_text([("column", "kind", "treatment", "range"), *(c[:4] for c in self)])
+    def cells(self, row: Column) -> Sequence[str]:
+        """Return what is done with a column as strings."""
+        return row[:4]
 
 
-SPARSE_COLUMNS = Columns([Column("(all)", "vector", "as it is", "sparse")])
-
-
-def aligned_text(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows of cells as lines with aligned columns."""
-    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-    return "\n".join(lines)
+SPARSE_COLUMNS = Columns((Column("(all)", "vector", "as it is", "sparse"),))
 
 
 def describe_columns(table: Table, kinds: Mapping[str, str] | None = None) -> Columns:
@@ -161,7 +174,7 @@ def describe_columns(table: Table, kinds: Mapping[str, str] | None = None) -> Co
         if high <= VECTOR_SPREAD * low:
             for at in numeric:
                 columns[at] = columns[at]._replace(kind="vector", treatment="as it is")
-    return Columns(columns)
+    return Columns(tuple(columns))
 
 
 def _describe(name: str, values: np.ndarray, kind: str | None, is_named: bool) -> Column:

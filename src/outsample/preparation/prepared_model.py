@@ -12,7 +12,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from outsample._dask import lazy_on_dask
-from outsample._validation import check_images, check_number, is_map, random_seed
+from outsample._validation import TrainingRecord, check_images, check_number, is_map, random_seed
 from outsample.estimators.fitting import fit_in_one_step
 from outsample.preparation.cells import (
     check_table,
@@ -110,6 +110,7 @@ class PreparedModel(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     preparation_: Any
     columns_: Columns
     selection_: PreparationTrials
+    training_: TrainingRecord
     n_features_in_: int
     feature_names_in_: np.ndarray
 
@@ -263,7 +264,10 @@ class PreparedModel(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             if missing:
                 raise ValueError(f"The table lacks the column(s) {', '.join(map(repr, missing))}.")
             table = table[names]
-        return _as_points(preparation.transform(table))
+        try:
+            return _as_points(preparation.transform(table))
+        except (IndexError, KeyError, AttributeError) as error:
+            raise ValueError(f"The preparation does not fit the table: {error!r}") from error
 
     def _fit(self, table: Any, y: Any, method: str = "fit") -> Any:
         check_number("folds", self.folds, 2, 10**6, whole=True)
@@ -292,7 +296,12 @@ class PreparedModel(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         if has_folds and not is_split:
             calibrate_by_folds(estimator, prepare, table, int(self.folds))
         self._describe(table)
-        self.estimator_ = estimator if stream is None else stream.set_params(extension=estimator)
+        fitted = getattr(estimator, "extension_", None) or estimator
+        d = fitted.training_.map_columns or getattr(fitted, "n_components_", 0)
+        self.training_ = TrainingRecord(n, sparse.issparse(table), map_columns=d)
+        self.estimator_ = estimator
+        if stream is not None:
+            self.estimator_ = stream.set_params(extension=estimator).start()
         return result
 
     def _preparation(self) -> Any:
@@ -318,7 +327,7 @@ class PreparedModel(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             cells = read_table(table)
             treatment = "as it is" if preparation is None else f"by {type(preparation).__name__}"
             columns = describe_columns(cells)
-            self.columns_ = Columns(column._replace(treatment=treatment) for column in columns)
+            self.columns_ = Columns(tuple(c._replace(treatment=treatment) for c in columns))
             self.n_features_in_ = len(columns)
             if cells.names is not None:
                 self.feature_names_in_ = np.array(cells.names, dtype=object)

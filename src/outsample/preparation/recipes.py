@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from sklearn.preprocessing import (
 
 from outsample.estimators.pca_extension import PCAExtension
 from outsample.points import map_size
-from outsample.preparation.columns import Columns, aligned_text
+from outsample.preparation.columns import Columns, PrintedRows
 from outsample.preparation.transformers import ColumnWeights, NearestRowsImputer
 
 SCALINGS = ("standard", "robust", "rank", "range", "raw")
@@ -77,27 +78,18 @@ class PreparationTrial(NamedTuple):
     is_chosen: bool
 
 
-class PreparationTrials(list[PreparationTrial]):
+class PreparationTrials(PrintedRows[PreparationTrial]):
     """Trials in the order in which they were made; prints as a table."""
 
-    def __str__(self) -> str:
-        return aligned_text(
-            [
-                ("preparation", "5-NN error", "error", "SE lower", "chosen"),
-                *(
-                    (
-                        trial.preparation,
-                        f"{trial.screening_error:.4f}",
-                        "" if trial.error is None else f"{trial.error:.4f}",
-                        "" if trial.standard_errors is None else f"{trial.standard_errors:.1f}",
-                        "yes" if trial.is_chosen else "",
-                    )
-                    for trial in self
-                ),
-            ]
-        )
+    def header(self) -> Sequence[str]:
+        """Return the headings."""
+        return "preparation", "5-NN error", "error", "SE lower", "chosen"
 
-    __repr__ = __str__
+    def cells(self, row: PreparationTrial) -> Sequence[str]:
+        """Return a trial as strings."""
+        numbers = ((row.screening_error, 4), (row.error, 4), (row.standard_errors, 1))
+        shown = ("" if number is None else f"{number:.{digits}f}" for number, digits in numbers)
+        return row.preparation, *shown, "yes" if row.is_chosen else ""
 
 
 def output_groups(columns: Columns) -> dict[str, list[int]]:
@@ -201,7 +193,7 @@ def choose_recipe(
         if below[weighted] >= STANDARD_ERRORS and gain >= WEIGHT_GAIN:
             chosen = weighted
     size = map_size(Y)
-    return chosen, PreparationTrials(
+    trials = [
         PreparationTrial(
             preparation=str(recipe),
             screening_error=screening_error / size,
@@ -210,7 +202,8 @@ def choose_recipe(
             is_chosen=recipe == chosen,
         )
         for recipe, screening_error in screened.items()
-    )
+    ]
+    return chosen, PreparationTrials(tuple(trials))
 
 
 def _alternatives(start: Recipe, columns: Columns, encoded: np.ndarray, fill: str) -> list[Recipe]:
