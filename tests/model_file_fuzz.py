@@ -206,6 +206,9 @@ def answers(model: Any) -> dict[str, np.ndarray]:
         for name in ("transform", "p_values", "decision_function"):
             if hasattr(model, name):
                 results[name] = getattr(model, name)(rows)
+        if isinstance(model.estimator_, StreamingExtension):
+            results["accepted"] = model.learn(rows).accepted
+            results["coordinates"] = model.place(rows).coordinates
         return {name: np.asarray(values) for name, values in results.items()}
     if hasattr(model, "transform"):
         results["transform"] = model.transform(X)

@@ -85,7 +85,8 @@ class Column(NamedTuple):
             return numbers(self.name, values)[:, None]
         if self.kind == "date":
             moments = days(values, self.date_format)
-            phase = [np.cos(2 * np.pi * moments), np.sin(2 * np.pi * moments)][: self.n_phases]
+            angle = 2 * np.pi * (moments % 1.0)
+            phase = [np.cos(angle), np.sin(angle)][: self.n_phases]
             return np.column_stack([moments, *phase])
         width = len(self.outputs)
         codes = dict.fromkeys(self.rare, width - 2)

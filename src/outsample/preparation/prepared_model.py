@@ -254,20 +254,26 @@ class PreparedModel(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
 
     def _prepared(self, table: Any) -> Any:
         """Return rows as the points that the estimator was fitted to."""
-        preparation = self.preparation_
-        if preparation is None or _is_auto(preparation):
-            return table if preparation is None else preparation.transform(table)
-        table = _as_frame(table)
-        if is_frame(table) and hasattr(self, "feature_names_in_"):
-            names = list(self.feature_names_in_)
-            missing = [name for name in names if name not in list(table.columns)]
-            if missing:
-                raise ValueError(f"The table lacks the column(s) {', '.join(map(repr, missing))}.")
-            table = table[names]
+        if self.preparation_ is None:
+            return table
+        if not _is_auto(self.preparation_):
+            table = self._matched(_as_frame(table))
         try:
-            return _as_points(preparation.transform(table))
-        except (IndexError, KeyError, AttributeError) as error:
+            return _as_points(self.preparation_.transform(table))
+        except ValueError:
+            raise
+        except Exception as error:  # a transformer may be of any origin
             raise ValueError(f"The preparation does not fit the table: {error!r}") from error
+
+    def _matched(self, table: Any) -> Any:
+        """Return the columns of a frame in the order of ``fit``; others are ignored."""
+        if not is_frame(table) or not hasattr(self, "feature_names_in_"):
+            return table
+        names = list(self.feature_names_in_)
+        missing = [name for name in names if name not in list(table.columns)]
+        if missing:
+            raise ValueError(f"The table lacks the column(s) {', '.join(map(repr, missing))}.")
+        return table[names]
 
     def _fit(self, table: Any, y: Any, method: str = "fit") -> Any:
         check_number("folds", self.folds, 2, 10**6, whole=True)
