@@ -108,7 +108,7 @@ def prepared_models(X: np.ndarray, Y: np.ndarray) -> dict[str, Any]:
     local = PCAExtension(weighting="distance", n_neighbors=6, order=0, loss="squared")
     several = make_column_transformer(
         (make_pipeline(KNNImputer(add_indicator=True), MaxAbsScaler(), Normalizer()), ["mass"]),
-        (make_union(MinMaxScaler(), PowerTransformer(), QuantileTransformer(n_quantiles=9)), ["size"]),
+        (make_union(MinMaxScaler(), PowerTransformer(), QuantileTransformer(n_quantiles=9)), [1]),
         (make_pipeline(SimpleImputer(), RobustScaler(), FunctionTransformer(np.arcsinh)), ["mass"]),
         (OneHotEncoder(handle_unknown="ignore", min_frequency=2, sparse_output=False), ["sex"]),
         (OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), ["sex"]),

@@ -70,7 +70,10 @@ def test_a_csv_file_and_a_parquet_file_have_the_same_columns(tmp_path):
     table = frame().drop(columns="island")
     table.to_csv(tmp_path / "t.csv", index=False)
     table.to_parquet(tmp_path / "t.parquet")
-    text, typed = pd.read_csv(tmp_path / "t.csv", float_precision="round_trip"), pd.read_parquet(tmp_path / "t.parquet")
+    text, typed = (
+        pd.read_csv(tmp_path / "t.csv", float_precision="round_trip"),
+        pd.read_parquet(tmp_path / "t.parquet"),
+    )
     text["is_new"] = text["is_new"].astype(str)  # "True", as a reader without booleans has it
     a, b = TablePreparation().fit(text), TablePreparation().fit(typed)
     assert a.columns_ == b.columns_
@@ -197,4 +200,8 @@ def test_time_zones_are_converted():
     zone = datetime.timezone(datetime.timedelta(hours=2))
     moments = [datetime.datetime(2020, 1, day, 2, tzinfo=zone) for day in (1, 2, 3)]
     columns = describe_columns(read_table({"t": np.array(moments, dtype=object)}))
-    assert columns[0].encode(np.array(moments, dtype=object))[:, 0].tolist() == [18262, 18263, 18264]
+    assert columns[0].encode(np.array(moments, dtype=object))[:, 0].tolist() == [
+        18262,
+        18263,
+        18264,
+    ]

@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from outsample import Extended, NoveltyDetector, NystroemExtension, PCAExtension, PreparedModel
 from outsample.preparation.tables import TablePreparation
-from outsample.preparation.transformers import ColumnWeights, NearestRowsImputer, SubspaceDistance
+from outsample.preparation.transformers import NearestRowsImputer, SubspaceDistance
 
 DISTANCE = {"weighting": "distance", "order": 0, "loss": "squared"}
 MODELS = [
@@ -22,6 +22,7 @@ MODELS = [
     NearestRowsImputer(),
     SubspaceDistance(PCA(1)),
 ]
+
 
 def expected_failures(estimator):
     if isinstance(getattr(estimator, "estimator", None), NoveltyDetector):

@@ -166,8 +166,7 @@ def test_every_estimator_is_prepared_and_saved(estimator, prepare, tmp_path):
         if hasattr(model, method):
             answered += 1
             result, other = getattr(model, method)(NEW), getattr(again, method)(NEW)
-            pairs = [(result, other)] if isinstance(result, np.ndarray) else zip(result, other)
-            for a, b in pairs:
+            for a, b in zip(result, other, strict=True):  # rows, or the fields of a record
                 np.testing.assert_equal(a, b)
     assert answered and again.columns_ == model.columns_
     assert again.selection_ == model.selection_

@@ -112,10 +112,10 @@ def kind_of_cells(name: str, values: np.ndarray) -> str:
         return simple[values.dtype.kind]
     types = {type(cell) for cell in values.tolist() if not is_missing(cell)}
     kinds = {_kind_of_type(kind) for kind in types}
-    if None in kinds:
-        unknown = next(kind.__name__ for kind in types if _kind_of_type(kind) is None)
+    if "unknown" in kinds:
+        other = next(kind.__name__ for kind in types if _kind_of_type(kind) == "unknown")
         raise TypeError(
-            f"Column {name!r} has a cell of type {unknown}; a cell must be a string, a number, "
+            f"Column {name!r} has a cell of type {other}; a cell must be a string, a number, "
             "a boolean or a date."
         )
     if kinds == {"text"} and all_numbers(texts(values)):
@@ -123,13 +123,13 @@ def kind_of_cells(name: str, values: np.ndarray) -> str:
     return kinds.pop() if len(kinds) == 1 else "text" if kinds else "number"
 
 
-def _kind_of_type(kind: type) -> str | None:
+def _kind_of_type(kind: type) -> str:
     if issubclass(kind, bool | np.bool_):
         return "boolean"
     for name, types in (("number", NUMBERS), ("date", (date, np.datetime64)), ("text", (str,))):
         if issubclass(kind, types):
             return name
-    return None
+    return "unknown"
 
 
 def is_missing(cell: Any) -> bool:

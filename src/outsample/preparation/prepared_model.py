@@ -9,10 +9,16 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.validation import check_is_fitted
 
 from outsample._dask import lazy_on_dask
-from outsample._validation import TrainingRecord, check_images, check_number, is_map, random_seed
+from outsample._validation import (
+    TrainingRecord,
+    check_fitted,
+    check_images,
+    check_number,
+    is_map,
+    random_seed,
+)
 from outsample.estimators.fitting import fit_in_one_step
 from outsample.preparation.cells import (
     check_table,
@@ -240,7 +246,7 @@ class PreparedModel(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     @available_if(_has("get_feature_names_out"))
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the coordinates."""
-        check_is_fitted(self)
+        check_fitted(self)
         return self.estimator_.get_feature_names_out()
 
     @property
@@ -249,7 +255,7 @@ class PreparedModel(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         return self.estimator_.offset_
 
     def _delegate(self, method: str, table: Any, **options: Any) -> Any:
-        check_is_fitted(self)
+        check_fitted(self)
         return getattr(self.estimator_, method)(self._prepared(table), **options)
 
     def _prepared(self, table: Any) -> Any:

@@ -121,7 +121,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         recipe = Recipe(fill="median" if self.fill == "median" else "neighbors")
         if is_map(y):
             fill = "neighbors" if self.fill == "refuse" else self.fill
-            recipe, self.selection_ = choose_recipe(self.columns_, encoded, np.asarray(y, dtype=np.float64), fill)
+            recipe, self.selection_ = choose_recipe(
+                self.columns_, encoded, np.asarray(y, dtype=np.float64), fill
+            )
         self.pipeline_ = build_pipeline(recipe, self.columns_, encoded)
         self.sources_ = output_sources(recipe, self.columns_, encoded)
         return self
