@@ -145,6 +145,12 @@ def test_missing_cells_are_filled_from_the_nearest_rows():
     np.testing.assert_array_equal(single, imputer.transform(queries))
 
 
+def test_row_numbers_of_a_part_of_the_rows_are_ids():
+    rows = np.random.default_rng(0).permutation(400)[:300]
+    assert TablePreparation().fit({"row": rows, "x": np.sqrt(rows)}).columns_[0].kind == "id"
+    assert TablePreparation().fit({"age": rows % 90, "x": rows * 7.0}).columns_[0].kind == "number"
+
+
 def test_kinds_can_be_given():
     table = frame()
     kinds = {"row": "number", "number": "drop", "name": "category", "sex": "id"}

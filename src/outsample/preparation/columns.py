@@ -17,6 +17,8 @@ KINDS = ("number", "category", "date", "vector", "id", "drop")
 MAX_CATEGORIES, MIN_CATEGORY_ROWS = 20, 5
 # Text with more distinct values than this number and than this share of the rows is an id.
 ID_DISTINCT, ID_SHARE = 20, 0.5
+# Row numbers of a sample of the rows of a table reach at most so many times the number of rows.
+MAX_ROW_NUMBERS = 2
 # Share of the cells that must parse for a column of text to be a date.
 DATE_SHARE = 0.95
 # At least this many numeric columns form one block if their deviations (the tenth and the
@@ -212,10 +214,11 @@ def _kind(name: str, values: np.ndarray, cells: str, is_named: bool) -> str:
 
 
 def _counts_rows(values: np.ndarray) -> bool:
-    """Return True for consecutive whole numbers, each of them once, in any order."""
-    if len(values) <= ID_DISTINCT or np.isnan(values).any() or (values != values.round()).any():
+    """Return True for distinct whole numbers that are dense: row numbers, or a part of them."""
+    n = len(values)
+    if n <= ID_DISTINCT or np.isnan(values).any() or (values != values.round()).any():
         return False
-    return bool((np.diff(np.sort(values)) == 1).all())
+    return len(np.unique(values)) == n and float(np.ptp(values)) < MAX_ROW_NUMBERS * n
 
 
 def _constant(name: str, values: Sequence[object] | np.ndarray) -> Column:
