@@ -28,13 +28,10 @@ from sklearn.preprocessing import (
 )
 
 from outsample.files.kinds import (
-    SchemaError,
-    Scope,
     any_float,
     array,
     boolean,
     column_names,
-    describe_value,
     either,
     integer,
     mapping,
@@ -55,6 +52,7 @@ from outsample.files.schema import (
     register,
     register_function,
 )
+from outsample.files.scope import SchemaError, Scope, describe_value
 from outsample.preparation.cells import DATE_FORMATS
 from outsample.preparation.columns import Column, Columns
 from outsample.preparation.recipes import PreparationTrial, PreparationTrials

@@ -232,9 +232,7 @@ def _category(name: str, counts: Counter[str]) -> Column:
     least = min(MIN_CATEGORY_ROWS, counts[by_count[0]])
     frequent = [c for c in by_count[:MAX_CATEGORIES] if counts[c] >= least]
     rare = by_count[len(frequent) :]
-    treatment = f"one-hot, {len(frequent)} categories" + (
-        f" and {len(rare)} as other" if rare else ""
-    )
+    treatment = f"one-hot, {len(frequent)} categories" + (f" and {len(rare)} rare" if rare else "")
     shown = ", ".join(by_count[:SHOWN_CATEGORIES])
     shown += ", ..." if len(by_count) > SHOWN_CATEGORIES else ""
     return Column(name, "category", treatment, shown, tuple(frequent), tuple(rare))

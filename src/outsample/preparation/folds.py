@@ -134,8 +134,9 @@ def calibrate_by_folds(estimator: Any, prepare: Any, table: Any, folds: int) -> 
 
 def with_scaled_error_bars(model: MapModel, factor: float) -> MapModel:
     """Return the model of a map with all error bars multiplied by a factor."""
-    judge = model.judge._replace(error_bars=model.judge.error_bars.scaled(factor))
-    return model._replace(judge=judge)
+    quality = model.quality
+    quality = quality._replace(error_bars=quality.error_bars.scaled(factor))
+    return model._replace(quality=quality)
 
 
 def _same_model(core: Any) -> Any:

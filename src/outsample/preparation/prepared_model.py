@@ -105,11 +105,11 @@ class PreparedModel(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     >>> model = PreparedModel(NoveltyDetector()).fit(table)
     >>> print(model.columns_)
     column  kind      treatment              range
-    mass_g  number    standardised           1861.97 to 5772.13
+    mass_g  number    standardised           2139.98 to 5568.21
     sex     category  one-hot, 2 categories  m, f
     >>> new = {"mass_g": [4100.0, np.nan], "sex": ["f", "unknown"]}
     >>> model.p_values(new).round(2)
-    array([0.72, 0.02])
+    array([0.85, 0.02])
     """
 
     estimator_: Any

@@ -61,10 +61,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     >>> table = {"mass": [3.0, 4.0, 5.0], "sex": ["f", "m", "f"], "study": ["A", "A", "A"]}
     >>> preparation = TablePreparation().fit(table)
     >>> print(preparation.columns_)
-    column  kind      treatment                        range
-    mass    number    standardised                     3 to 5
-    sex     category  1 indicators, 1 rare as other    f, m
-    study   constant  not used: constant               A
+    column  kind      treatment                           range
+    mass    number    standardised                        3 to 5
+    sex     category  one-hot, 1 categories and 1 rare    f, m
+    study   constant  not used: constant                  A
     >>> preparation.transform({"mass": [4.0], "sex": ["x"]})
     array([[0., 0., 0., 1.]])
     """
