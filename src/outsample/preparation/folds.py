@@ -30,7 +30,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from outsample.estimators.novelty_detector import NEVER
+from outsample.estimators.novelty_detector import LARGEST_OFFSET
 from outsample.placers.blend import Blend
 from outsample.placers.map_model import MapModel
 from outsample.preparation.cells import number_of_rows, take_rows
@@ -124,7 +124,9 @@ def calibrate_by_folds(estimator: Any, prepare: Any, table: Any, folds: int) -> 
             scores.append(model.abnormality(queries) if Y is None else placed.abnormality)
     if is_detector:
         estimator.scores_ = np.sort(np.concatenate(scores))
-        estimator.offset_ = -min(conformal.threshold(estimator.scores_, estimator.alpha), NEVER)
+        estimator.offset_ = -min(
+            conformal.threshold(estimator.scores_, estimator.alpha), LARGEST_OFFSET
+        )
     if Y is not None:
         factor = conformal_quantile(np.concatenate(ratios), core.level)
         core.model_ = with_scaled_error_bars(core.model_, factor)

@@ -19,7 +19,8 @@ from outsample._validation import (
     is_map,
     random_seed,
 )
-from outsample.estimators.fitting import fit_in_one_step
+from outsample.estimators.map_extension import fit_in_one_step
+from outsample.estimators.novelty_model import embeds_points
 from outsample.preparation.cells import (
     check_table,
     is_frame,
@@ -377,8 +378,9 @@ def _map_of(estimator: Any, Y: Any, n: int) -> np.ndarray | None:
     """Return the map (n, d) that the estimator is to extend; None if there is none."""
     if Y is None:
         return None
-    makes_its_map = getattr(estimator, "_makes_its_map", lambda: True)()
-    if not get_tags(estimator).target_tags.required and (makes_its_map or not is_map(Y)):
+    is_detector = hasattr(estimator, "abnormality")
+    extends_map = is_detector and is_map(Y) and not embeds_points(estimator.extension)
+    if not get_tags(estimator).target_tags.required and not extends_map:
         return None
     values = Y.toarray() if sparse.issparse(Y) else np.asarray(Y)
     shape = (n, 1 if values.ndim == 1 else int(np.prod(values.shape[1:])))

@@ -51,18 +51,17 @@ def run_tables(
 
 def measure(name: str, table: Any) -> Iterator[dict[str, Any]]:
     """Yield the errors on each map of a table, then the p-values of its rows."""
-    columns = TablePreparation().fit(table).columns_
-    cells = read_table(table).columns
-    used = [(c, values) for c, values in zip(columns, cells, strict=True) if c.outputs]
-    encoded = np.hstack([column.encode(values) for column, values in used])
-    has_numbers = any(c.kind in ("number", "date", "vector") for c in columns)
-    fixed = {k: r for k, r in FIXED.items() if has_numbers or k == "standard"}
     n_train = int(TRAINING_SHARE * len(table))
     train, test = slice(0, n_train), slice(n_train, None)
+    # Maps are made of all rows, positions are computed from the training rows alone.
+    all_columns, all_encoded = _encode(table, table)
+    columns, encoded = _encode(table[train], table)
+    has_numbers = any(c.kind in ("number", "date", "vector") for c in columns)
+    fixed = {k: r for k, r in FIXED.items() if has_numbers or k == "standard"}
     for map_name in MAPS:
         if map_name not in (*fixed, "unknown weights"):
             continue
-        points = _points(map_name, columns, encoded, name)
+        points = _points(map_name, all_columns, all_encoded, name)
         Y = TSNE(random_state=0).fit_transform(points).astype(np.float64)
         row: dict[str, Any] = {"table": name, "map": map_name, "n": n_train, "fixed": {}}
         for label, recipe in fixed.items():
@@ -87,6 +86,13 @@ def measure(name: str, table: Any) -> Iterator[dict[str, Any]]:
         "fresh": float((detector.p_values(new) <= 0.05).mean()),
         "fresh_with_gaps": float((detector.p_values(gaps) <= 0.05).mean()),
     }
+
+
+def _encode(training: Any, table: Any) -> tuple[Columns, np.ndarray]:
+    """Return the columns that the training rows have, and all rows encoded by them."""
+    columns = TablePreparation().fit(training).columns_
+    cells = zip(columns, read_table(table).columns, strict=True)
+    return columns, np.hstack([c.encode(values) for c, values in cells if c.outputs])
 
 
 def _points(map_name: str, columns: Columns, encoded: np.ndarray, name: str) -> np.ndarray:
