@@ -19,6 +19,22 @@ import numpy as np
 import pandas as pd
 from pytest import MonkeyPatch
 from scipy import sparse
+from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
+from sklearn.impute import KNNImputer, SimpleImputer
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
 
 import outsample
 from laws.subjects import sparse_stays
@@ -38,6 +54,7 @@ from outsample import (
     NoveltyDetector,
     NystroemExtension,
     PCAExtension,
+    PreparedModel,
     StreamingExtension,
 )
 from outsample.files import layout, model_file
@@ -77,6 +94,34 @@ class Identity:
 
     def fit_transform(self, X: Any) -> np.ndarray:
         return np.asarray(X)[:, :2] * 2.0
+
+
+def table(X: np.ndarray) -> dict[str, Any]:
+    """Rows of a table with numbers, gaps, a category and a date."""
+    days = np.datetime64("2024-01-01") + (X[:, 2] * 50).astype(int)
+    mass = np.where(X[:, 0] > 1, np.nan, X[:, 0])
+    return {"mass": mass, "size": X[:, 1], "sex": np.where(X[:, 1] > 0, "m", "f"), "day": days}
+
+
+def prepared_models(X: np.ndarray, Y: np.ndarray) -> dict[str, Any]:
+    """Return models with preparations of every class."""
+    local = PCAExtension(weighting="distance", n_neighbors=6, order=0, loss="squared")
+    several = make_column_transformer(
+        (make_pipeline(KNNImputer(add_indicator=True), MaxAbsScaler(), Normalizer()), ["mass"]),
+        (make_union(MinMaxScaler(), PowerTransformer(), QuantileTransformer(n_quantiles=9)), [1]),
+        (make_pipeline(SimpleImputer(), RobustScaler(), FunctionTransformer(np.arcsinh)), ["mass"]),
+        (OneHotEncoder(handle_unknown="ignore", min_frequency=2, sparse_output=False), ["sex"]),
+        (OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), ["sex"]),
+    )
+    projected = make_pipeline(SimpleImputer(), StandardScaler(), PCA(2))
+    return {
+        "prepared": PreparedModel(NoveltyDetector(local)).fit(table(X), Y),
+        "prepared stream": PreparedModel(
+            StreamingExtension(NoveltyDetector(local), window=30)
+        ).fit(table(X), Y),
+        "prepared by several": PreparedModel(local, prepare=several).fit(table(X), Y),
+        "prepared by PCA": PreparedModel(NoveltyDetector(), prepare=projected, folds=3).fit(X),
+    }  # fmt: skip
 
 
 def models() -> dict[str, Any]:
@@ -132,6 +177,7 @@ def models() -> dict[str, Any]:
     with MonkeyPatch.context() as patch:
         patch.setattr("outsample.placers.neighbor_loss.MAX_FACTORED_ROWS", 10)
         models_by_name["repulsion field"] = PCAExtension(weighting=NeighborLoss(3.0)).fit(X, Y)
+    models_by_name |= prepared_models(X, Y)
     models_by_name["stream"].learn(many[:40])
     models_by_name["bare stream"].learn(many[:8])
     models_by_name["sparse stream"].learn(sparse.csr_matrix(np.round(many[:8], 1)))
@@ -154,6 +200,16 @@ def answers(model: Any) -> dict[str, np.ndarray]:
     X = np.random.default_rng(1).normal(size=(6, 3))
     X[5] *= 30
     results = {}
+    if isinstance(model, PreparedModel):
+        assert str(model.columns_) and str(model.selection_) is not None
+        rows = table(X) if hasattr(model, "feature_names_in_") else X
+        for name in ("transform", "p_values", "decision_function"):
+            if hasattr(model, name):
+                results[name] = getattr(model, name)(rows)
+        if isinstance(model.estimator_, StreamingExtension):
+            results["accepted"] = model.learn(rows).accepted
+            results["coordinates"] = model.place(rows).coordinates
+        return {name: np.asarray(values) for name, values in results.items()}
     if hasattr(model, "transform"):
         results["transform"] = model.transform(X)
         results["one"] = model.transform(X[:1])

@@ -33,6 +33,7 @@ from outsample import (
     OnlineDiscoveries,
     PCAExtension,
     Placement,
+    PreparedModel,
     StreamingExtension,
     compare,
     load,
@@ -126,6 +127,18 @@ def follow(X: Array, Y: Array, new: Array) -> bool:
     return assert_type(stream.needs_refit_, bool)
 
 
+def prepare(X: Array, Y: Array) -> None:
+    """Place rows of a table."""
+    table = {"size": X[:, 0], "kind": np.where(X[:, 1] > 0.5, "a", "b")}
+    model = PreparedModel(NoveltyDetector(), prepare="auto", folds=10)
+    assert_type(model.fit(table, Y[:, :2]), PreparedModel)
+    assert_type(model.p_values(table), Reals)
+    assert_type(model.abnormality(table), Reals)
+    assert_type(model.columns_[0].kind, str)
+    assert_type(model.selection_[0].preparation, str)
+    assert len(model.place(table).coordinates) == len(X)
+
+
 def keep(X: Array, Y: Array, new: Array, folder: Path) -> None:
     """Write a model to a file and read it again."""
     model = PCAExtension(n_neighbors=8, order=0, loss="squared").fit(X, Y)
@@ -154,6 +167,7 @@ def main() -> None:
     methods(X, Y, new)
     assert judge(X, Y, new) > 0
     assert not follow(X, Y, new)
+    prepare(X, Y)
     with TemporaryDirectory() as folder:
         keep(X, Y, new, Path(folder))
     assert_type(outsample.__version__, str)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from outsample.placers.kriging import Correlated
     from outsample.placers.neighbor_loss import NeighborLoss
     from outsample.placers.weighting import GaussianDistance, InverseDistance
+    from outsample.preparation.prepared_model import PreparedModel
     from outsample.records import Placement
     from outsample.streaming.discoveries import OnlineDiscoveries
     from outsample.streaming.extension import StreamingExtension
@@ -53,6 +54,7 @@ _MODULES = {
     "NeighborLoss": "outsample.placers.neighbor_loss",
     "OnlineDiscoveries": "outsample.streaming.discoveries",
     "Placement": "outsample.records",
+    "PreparedModel": "outsample.preparation.prepared_model",
     "place_batches": "outsample.engines.batches",
     "StreamingExtension": "outsample.streaming.extension",
     "compare": "outsample.comparison.compare",
@@ -79,6 +81,7 @@ __all__ = [
     "OnlineDiscoveries",
     "PCAExtension",
     "Placement",
+    "PreparedModel",
     "StreamingExtension",
     "compare",
     "load",

@@ -45,6 +45,7 @@ from outsample.files import model_file
 from outsample.files.estimator_schema import ESTIMATORS
 from outsample.files.model_file import describe, read_columns
 from outsample.files.schema import CLASSES, SCHEMAS
+from outsample.files.transformer_schema import TRANSFORMERS
 from outsample.neighbors import brute_force
 from outsample.neighbors.index import NeighborIndex
 from outsample.placers.local import LocalPlacer
@@ -96,7 +97,7 @@ def test_results_are_the_same_after_loading(models, name, path):
 
 
 def test_every_field_of_a_registered_class_has_a_kind():
-    for cls in set(SCHEMAS) - set(ESTIMATORS) - {NeighborIndex}:
+    for cls in set(SCHEMAS) - {*ESTIMATORS, *TRANSFORMERS, NeighborIndex}:
         own = cls._fields if issubclass(cls, tuple) else [field.name for field in fields(cls)]
         assert set(SCHEMAS[cls].fields) == set(own), cls
     assert set(CLASSES.values()) == set(SCHEMAS)

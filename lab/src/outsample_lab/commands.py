@@ -134,6 +134,27 @@ def bench_service(**options: Any) -> None:
     _bench(SERVICE, **options)
 
 
+@bench.command(
+    "tables",
+    short_help="Tables with categories, dates and missing cells.",
+    epilog=example("outsample bench tables --quick"),
+)
+@quick("Two small tables.")
+@out_folder("outsample-bench", "tables.json")
+@click.option("--tables", multiple=True, metavar="NAME", help="Only these tables; may be repeated.")
+def bench_tables(quick: bool, out: str, tables: tuple[str, ...]) -> None:
+    """Place rows of real tables on maps that were made in several ways, and check the p-values.
+
+    A full run takes half an hour. Needs the extra outsample-lab[bench] for the tables.
+    """
+    from pathlib import Path
+
+    from outsample_lab.tables.tables_bench import run_tables
+
+    with plain_errors():
+        run_tables(Path(out), quick=quick, names=tables, show=click.echo)
+
+
 def _bench(
     bench: Bench[Any], *, out: str, data: str | None, results_file: str | None, **choice: Any
 ) -> None:

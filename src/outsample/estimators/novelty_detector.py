@@ -162,11 +162,8 @@ class NoveltyDetector(NeighborQueriesMixin, OutlierScores):
             points, images = check_training(self, X, y, min_rows)
         else:
             points, images = check_points(self, X, min_rows)[0], None
-        n = points.shape[0]
-        rows, calibration_rows = np.arange(n), np.arange(0)
-        if self.calibration == "split":
-            order = np.random.default_rng(random_seed(self.random_state)).permutation(n)
-            rows, calibration_rows = np.sort(order[: n // 2]), np.sort(order[n // 2 :])
+        rows = self.fitted_rows(n := points.shape[0])
+        calibration_rows = np.setdiff1d(np.arange(n), rows)
         self.training_rows_ = rows
         images = None if images is None else images[rows]
         self.extension_ = fit_extension(self.extension, points[rows], images, self.n_jobs)
@@ -199,6 +196,13 @@ class NoveltyDetector(NeighborQueriesMixin, OutlierScores):
     def _map(self) -> MapModel | None:
         """The fitted model of the extension, if it has neighbourhoods."""
         return getattr(self._core, "model_", None)
+
+    def fitted_rows(self, n: int) -> np.ndarray:
+        """Return the rows of n that are fitted: all, or the half of ``calibration="split"``."""
+        if self.calibration != "split":
+            return np.arange(n)
+        order = np.random.default_rng(random_seed(self.random_state)).permutation(n)
+        return np.sort(order[: n // 2])
 
     @lazy_on_dask
     def abnormality(self, X: Any) -> Reals:

@@ -141,6 +141,12 @@ class Encoder:
 
 
 def _unsupported(value: Any, path: str) -> str:
+    if hasattr(value, "transform"):
+        names = [cls.__name__ for cls in SCHEMAS if cls.__module__.startswith("sklearn")]
+        return (
+            f"{path} is the transformer {type(value).__name__}, which a model file cannot contain; "
+            f"use {', '.join(sorted(names))}, or apply it before and give prepare=None"
+        )
     if callable(value):
         name = getattr(value, "__name__", type(value).__name__)
         return (

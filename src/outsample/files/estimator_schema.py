@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 
 from outsample._validation import GENERATORS, TrainingRecord
 from outsample.estimators.diffusion_maps import MIN_EIGENVALUE, DiffusionMaps
@@ -37,6 +38,7 @@ from outsample.files.kinds import (
     optional,
     points,
     row_numbers,
+    separate,
     sequence,
     size,
 )  # fmt: skip
@@ -50,9 +52,14 @@ from outsample.files.part_schema import (
 from outsample.files.placer_schema import PLACERS, WEIGHTINGS
 from outsample.files.schema import bare, default_attributes, is_a, parameter, register
 from outsample.files.scope import Kind, SchemaError, Scope
+from outsample.files.transformer_schema import TRANSFORMERS
 from outsample.neighbors.duplicates import Duplicates
 from outsample.placers.leave_one_out import LeftOut, Trial
 from outsample.placers.map_model import MapModel
+from outsample.preparation.columns import Columns
+from outsample.preparation.prepared_model import PreparedModel
+from outsample.preparation.recipes import PreparationTrials
+from outsample.preparation.tables import TablePreparation
 from outsample.spectral.bandwidth import Choice
 from outsample.spectral.fixed_walk import FixedWalk
 from outsample.spectral.local_walk import LocalWalk
@@ -64,7 +71,8 @@ MAX_TRIALS = MAX_LEVELS = 4096
 MAPS = (
     PCAExtension, NystroemExtension, GeometricHarmonics, LaplacianPyramids, MultiscaleExtension,
 )  # fmt: skip
-ESTIMATORS = (*MAPS, DiffusionMaps, Extended, NoveltyDetector, StreamingExtension)
+WITH_TABLES = (*MAPS, DiffusionMaps, Extended, NoveltyDetector, StreamingExtension)
+ESTIMATORS = (*WITH_TABLES, PreparedModel)
 # Estimators whose parameters are fitted estimators.
 AROUND_FITTED = (StreamingExtension,)
 OPTIONAL = ("feature_names_in_", "_sklearn_output_config")
@@ -77,6 +85,8 @@ def _attributes(model: Any) -> dict[str, Any]:
     """Return the attributes of an estimator; `NotKept` replaces embeddings and generators."""
     attributes = default_attributes(model)
     for name, value in attributes.items():
+        if isinstance(model, PreparedModel) and name in ("estimator", "prepare"):
+            attributes[name] = value if isinstance(value, str) else clone(value, safe=False)
         is_embedding = name == "embedding" and type(value) is not DiffusionMaps
         is_fitted_embedding = name == "embedding_" and isinstance(model, Extended)
         is_generator = name == "random_state" and isinstance(value, GENERATORS)
@@ -208,6 +218,18 @@ def _check_stream(model: StreamingExtension, scope: Scope) -> None:
     check_memory(memory, n_frames, d, int(model.window), has_scores, scope)
 
 
+def _check_prepared(model: PreparedModel, scope: Scope) -> None:
+    scope.set_size("n", model.training_.n_rows)
+    if model.training_.map_columns:
+        scope.set_size("d", model.training_.map_columns)
+    if not hasattr(model.estimator_, "n_features_in_"):
+        raise SchemaError(".estimator_ is not fitted")
+    if isinstance(model.preparation_, TablePreparation) and (
+        model.preparation_.n_features_in_ != model.n_features_in_
+    ):
+        raise SchemaError(".preparation_ is for other columns")
+
+
 def _training(*, has_map: bool) -> Kind:
     """Accept the record of a fit, with a map or without."""
 
@@ -283,4 +305,11 @@ _register(NoveltyDetector, _check_detector, {
 })
 _register(StreamingExtension, _check_stream, {
     **columns, "extension": is_a(NoveltyDetector, PCAExtension), "memory_": is_a(Memory),
+})
+_register(PreparedModel, _check_prepared, {
+    **fitted, "training_": is_a(TrainingRecord), "folds": integer(2),
+    "estimator": is_a(*WITH_TABLES), "estimator_": separate(is_a(*WITH_TABLES)),
+    "prepare": either(one_of("auto", None), is_a(*TRANSFORMERS)),
+    "preparation_": optional(is_a(*TRANSFORMERS)), "columns_": is_a(Columns),
+    "selection_": is_a(PreparationTrials),
 })

@@ -56,6 +56,14 @@ class ErrorBars(NamedTuple):
         with np.errstate(over="ignore"):
             return np.minimum(among ** (1 - share) * far**share, LARGEST_DOUBLE)
 
+    def scaled(self, factor: float) -> ErrorBars:
+        """Return error bars whose radii are ``factor`` times as large everywhere."""
+        shift = float(np.log(factor))
+        return self._replace(
+            shift=self.shift + shift, least=self.least + shift, largest=self.largest * factor,
+            factor=self.factor * factor, slope=self.slope * factor, widest=self.widest * factor,
+        )  # fmt: skip
+
     def among(self, around: np.ndarray) -> np.ndarray:
         """Return error bars (q,) of points that are no more isolated than the training points."""
         with np.errstate(over="ignore"):

@@ -1,0 +1,1 @@
+"""Real tables with categories, dates and gaps: errors of preparations, and p-values."""

@@ -1,0 +1,1 @@
+"""Tables to points: units, categories, missing cells and dates inside the model."""
