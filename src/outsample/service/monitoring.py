@@ -1,6 +1,8 @@
 """The log, one JSON object per line on the standard error, and the metrics for Prometheus.
 
-Log lines go through a queue to a thread, so that a full pipe delays no request.
+Log lines go through a queue to a thread, so that a full pipe delays no request. The thread looks
+for lines 20 times per second: on a busy machine, waking it for each request made one row a third
+slower.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import queue
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from logging.handlers import QueueHandler, QueueListener
@@ -24,7 +27,7 @@ from prometheus_client import (
 )
 from prometheus_client.multiprocess import MultiProcessCollector
 
-MAX_WAITING_LINES = 10_000
+MAX_WAITING_LINES, PAUSE_SECONDS = 10_000, 0.05
 # Where the workers of one service share their counts.
 METRICS_FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -73,18 +76,33 @@ class JsonFormatter(logging.Formatter):
         return orjson.dumps(line).decode()
 
 
+class _RecordHandler(QueueHandler):
+    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
+        return record  # the thread formats it
+
+
+class _PausingListener(QueueListener):
+    def dequeue(self, block: bool) -> Any:
+        lines: Any = self.queue
+        while True:
+            try:
+                return lines.get_nowait()
+            except queue.Empty:
+                time.sleep(PAUSE_SECONDS)
+
+
 def start_log() -> None:
     """Send the records of the service and of uvicorn to the standard error."""
     global _listener
     logging.raiseExceptions = False  # lines are dropped when nobody reads them
     lines: queue.Queue[Any] = queue.Queue(MAX_WAITING_LINES)
-    handler = QueueHandler(lines)
-    handler.setFormatter(JsonFormatter())
+    handler, output = _RecordHandler(lines), logging.StreamHandler()
+    output.setFormatter(JsonFormatter())
     for name, level in (("outsample.service", logging.INFO), ("uvicorn", logging.WARNING)):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level)
-    _listener = QueueListener(lines, logging.StreamHandler())
+    _listener = _PausingListener(lines, output)
     _listener.start()
 
 
