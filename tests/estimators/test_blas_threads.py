@@ -80,7 +80,7 @@ def test_products_use_as_many_threads_as_jobs(n_jobs, threads, monkeypatch):
             return search.kneighbors(*args, **options)
 
     monkeypatch.setattr(index._backend.products, "search", Watched())
-    before = [one["num_threads"] for one in threadpool_info() if one["user_api"] == "openmp"]
+    before = [info["num_threads"] for info in threadpool_info() if info["user_api"] == "openmp"]
     index.nearest(X[:20], 3)
     after = [info["num_threads"] for info in threadpool_info() if info["user_api"] == "openmp"]
     assert counts and set(counts) == {threads}

@@ -192,13 +192,13 @@ def test_leave_one_out_of_a_process_is_brute_force(covariance, seed):
 @pytest.mark.parametrize("kind", COVARIANCE_KINDS)
 def test_the_variogram(kind):
     h = np.r_[0.0, np.logspace(-2, 2, 50)]
-    found = [kernels.variogram(COVARIANCE_KINDS[kind], value) for value in h]
-    np.testing.assert_allclose(found, reference.VARIOGRAMS[kind](h), rtol=1e-11)
+    values = [kernels.variogram(COVARIANCE_KINDS[kind], value) for value in h]
+    np.testing.assert_allclose(values, reference.VARIOGRAMS[kind](h), rtol=1e-11)
     tiny = np.logspace(-9, -2, 30)
     slopes = {"linear": tiny, "matern52": 5 * tiny**2 / 6}
-    slope = slopes.get(kind, tiny**2)
-    found = [kernels.variogram(COVARIANCE_KINDS[kind], value) for value in tiny]
-    np.testing.assert_allclose(found, slope, rtol=1e-3)  # where the closed form cancels
+    expected = slopes.get(kind, tiny**2)
+    values = [kernels.variogram(COVARIANCE_KINDS[kind], value) for value in tiny]
+    np.testing.assert_allclose(values, expected, rtol=1e-3)  # where the closed form cancels
     far = {"linear": 1e200, "affine": 1e300}.get(kind, 1.0)
     assert kernels.variogram(COVARIANCE_KINDS[kind], 1e200) == pytest.approx(far, rel=1e-15)
 
