@@ -230,11 +230,11 @@ def fit(name, X, Y, **changes):
     if subject.group == "correlated":
         upper_limits["n_neighbors"] = n - 1  # with all points it is a Gaussian process
     if subject.group == "diffusion map":
-        most = {"n_neighbors": n - 1, "n_components": n - 1}
+        upper_limits = {"n_neighbors": n - 1, "n_components": n - 1}
     parameters = model.get_params()
     # Of a detector with an extension inside, its own parameter counts first.
     names = {key.split("__")[-1]: key for key in reversed(parameters)}
-    for parameter, largest in most.items():
+    for parameter, largest in upper_limits.items():
         key = names.get(parameter)
         if key and isinstance(parameters[key], int):
             model.set_params(**{key: min(parameters[key], largest)})

@@ -10,9 +10,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from outsample.preparation.cells import best_date_format, read_table
 from outsample.preparation.columns import describe_columns
-from outsample.preparation.tables import TablePreparation
+from outsample.preparation.table_cells import best_date_format, read_table
+from outsample.preparation.table_preparation import TablePreparation
 from outsample.preparation.transformers import NearestRowsImputer
 
 RNG = np.random.default_rng(0)

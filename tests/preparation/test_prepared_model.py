@@ -30,7 +30,7 @@ from outsample import (
     StreamingExtension,
 )
 from outsample.preparation.folds import needs_folds, with_subspace_distance
-from outsample.preparation.tables import TablePreparation
+from outsample.preparation.table_preparation import TablePreparation
 from outsample.preparation.transformers import SubspaceDistance
 from outsample.trust.conformal import p_values
 

@@ -59,7 +59,7 @@ from outsample.placers.map_model import MapModel
 from outsample.preparation.columns import Columns
 from outsample.preparation.prepared_model import PreparedModel
 from outsample.preparation.recipes import PreparationTrials
-from outsample.preparation.tables import TablePreparation
+from outsample.preparation.table_preparation import TablePreparation
 from outsample.spectral.bandwidth import Choice
 from outsample.spectral.fixed_walk import FixedWalk
 from outsample.spectral.local_walk import LocalWalk

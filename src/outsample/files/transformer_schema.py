@@ -53,10 +53,10 @@ from outsample.files.schema import (
     register_function,
 )
 from outsample.files.scope import SchemaError, Scope, describe_value
-from outsample.preparation.cells import DATE_FORMATS
 from outsample.preparation.columns import Column, Columns
 from outsample.preparation.recipes import PreparationTrial, PreparationTrials
-from outsample.preparation.tables import TablePreparation
+from outsample.preparation.table_cells import DATE_FORMATS
+from outsample.preparation.table_preparation import TablePreparation
 from outsample.preparation.transformers import ColumnWeights, NearestRowsImputer, SubspaceDistance
 
 MAX_COLUMNS, MAX_CATEGORIES = 100_000, 1_000_000

@@ -11,7 +11,14 @@ from typing import NamedTuple, TypeVar, overload
 import numpy as np
 
 from outsample._validation import check_choice
-from outsample.preparation.cells import Table, best_date_format, days, kind_of_cells, numbers, texts
+from outsample.preparation.table_cells import (
+    Table,
+    best_date_format,
+    days,
+    kind_of_cells,
+    numbers,
+    texts,
+)
 
 KINDS = ("number", "category", "date", "vector", "id", "drop")
 MAX_CATEGORIES, MIN_CATEGORY_ROWS = 20, 5

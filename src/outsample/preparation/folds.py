@@ -33,8 +33,8 @@ from sklearn.preprocessing import (
 from outsample.estimators.novelty_detector import LARGEST_OFFSET
 from outsample.placers.blend import Blend
 from outsample.placers.map_model import MapModel
-from outsample.preparation.cells import number_of_rows, take_rows
-from outsample.preparation.tables import TablePreparation
+from outsample.preparation.table_cells import number_of_rows, take_rows
+from outsample.preparation.table_preparation import TablePreparation
 from outsample.preparation.transformers import (
     ColumnWeights,
     NearestRowsImputer,

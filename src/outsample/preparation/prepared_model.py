@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -21,39 +20,28 @@ from outsample._validation import (
 )
 from outsample.estimators.map_extension import fit_in_one_step
 from outsample.estimators.novelty_model import embeds_points
-from outsample.preparation.cells import (
+from outsample.preparation.columns import SPARSE_COLUMNS, Columns, describe_columns
+from outsample.preparation.delegated_methods import (
+    DelegatedMethodsMixin,
+    available_if,
+    has_method,
+)
+from outsample.preparation.folds import calibrate_by_folds, needs_folds, with_subspace_distance
+from outsample.preparation.recipes import PreparationTrials
+from outsample.preparation.table_cells import (
+    as_frame,
+    as_points,
     check_table,
     is_frame,
     number_of_rows,
     read_table,
     take_rows,
 )
-from outsample.preparation.columns import SPARSE_COLUMNS, Columns, describe_columns
-from outsample.preparation.folds import calibrate_by_folds, needs_folds, with_subspace_distance
-from outsample.preparation.recipes import PreparationTrials
-from outsample.preparation.tables import TablePreparation
+from outsample.preparation.table_preparation import TablePreparation
 from outsample.records import Counts, Reals
 
-if TYPE_CHECKING:
-    Method = TypeVar("Method", bound=Callable[..., Any])
 
-    def available_if(check: Callable[[Any], bool]) -> Callable[[Method], Method]:
-        """Declare for type checkers that the method keeps its type."""
-else:
-    from sklearn.utils.metaestimators import available_if
-
-
-def _has(*names: str) -> Callable[[Any], bool]:
-    """Return a check that the estimator has one of the methods."""
-
-    def check(model: PreparedModel) -> bool:
-        estimator = getattr(model, "estimator_", model.estimator)
-        return any(hasattr(estimator, name) for name in names)
-
-    return check
-
-
-class PreparedModel(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
+class PreparedModel(DelegatedMethodsMixin, MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     """An estimator with the preparation of its table: units, categories, gaps and dates.
 
     The model has the methods of the estimator (``transform``, ``place``, ``p_values``, ...), but
@@ -176,75 +164,12 @@ class PreparedModel(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         """Return the coordinates (q, d) of rows on the map."""
         return self._delegate("transform", table)
 
-    @available_if(_has("place"))
-    @lazy_on_dask
-    def place(self, table: Any) -> Any:
-        """Return the placement of rows: coordinates, error bars, and with a detector p-values."""
-        return self._delegate("place", table)
-
-    @available_if(_has("abnormality"))
-    @lazy_on_dask
-    def abnormality(self, table: Any) -> Reals:
-        """Return the abnormality scores (q,) of rows; higher is more unusual."""
-        return self._delegate("abnormality", table)
-
-    @available_if(_has("p_values"))
-    @lazy_on_dask
-    def p_values(self, table: Any) -> Reals:
-        """Return the conformal p-values (q,) of rows."""
-        return self._delegate("p_values", table)
-
-    @available_if(_has("predict"))
-    def predict(self, table: Any) -> Counts:
-        """Return -1 for rows with ``p <= alpha`` and 1 for the others."""
-        return self._delegate("predict", table)
-
-    @available_if(_has("fit_predict"))
+    @available_if(has_method("fit_predict"))
     def fit_predict(self, table: Any, y: Any = None) -> Counts:
         """Fit, and return -1 for training rows that are abnormal among the others, else 1."""
         return fit_in_one_step(self, table, y, "fit_predict")
 
-    @available_if(_has("score_samples"))
-    def score_samples(self, table: Any) -> Reals:
-        """Return minus the abnormality scores (q,), as in scikit-learn."""
-        return self._delegate("score_samples", table)
-
-    @available_if(_has("decision_function"))
-    def decision_function(self, table: Any) -> Reals:
-        """Return the scores (q,) above the threshold; negative for abnormal rows."""
-        return self._delegate("decision_function", table)
-
-    @available_if(_has("discoveries"))
-    def discoveries(self, table: Any, *, fdr: float = 0.1) -> Any:
-        """Return a mask (q,) of rows that do not belong, with a limited false discovery rate."""
-        return self._delegate("discoveries", table, fdr=fdr)
-
-    @available_if(_has("explain"))
-    def explain(self, table: Any) -> Any:
-        """Return the reasons for the score of each row."""
-        return self._delegate("explain", table)
-
-    @available_if(_has("kneighbors"))
-    def kneighbors(self, table: Any, n_neighbors: int = 15) -> Any:
-        """Return the nearest training rows, nearest first."""
-        return self._delegate("kneighbors", table, n_neighbors=n_neighbors)
-
-    @available_if(_has("neighbor_weights"))
-    def neighbor_weights(self, table: Any) -> sparse.csr_matrix:
-        """Return the weight (q, n) of each training row in the position of each row."""
-        return self._delegate("neighbor_weights", table)
-
-    @available_if(_has("learn"))
-    def learn(self, table: Any) -> Any:
-        """Place arrivals and learn from them, if the estimator is a `StreamingExtension`."""
-        return self._delegate("learn", table)
-
-    @available_if(_has("score"))
-    def score(self, table: Any, y: Any = None) -> float:
-        """Return minus the mean error of the placed rows; see the estimator's ``score``."""
-        return self._delegate("score", table, y=y)
-
-    @available_if(_has("get_feature_names_out"))
+    @available_if(has_method("get_feature_names_out"))
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the coordinates."""
         check_fitted(self)
@@ -264,9 +189,9 @@ class PreparedModel(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         if self.preparation_ is None:
             return table
         if not _is_auto(self.preparation_):
-            table = self._matched(_as_frame(table))
+            table = self._matched(as_frame(table))
         try:
-            return _as_points(self.preparation_.transform(table))
+            return as_points(self.preparation_.transform(table))
         except ValueError:
             raise
         except Exception as error:  # a transformer may be of any origin
@@ -288,7 +213,7 @@ class PreparedModel(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         stream, estimator = None, clone(self.estimator)
         if not hasattr(estimator, "fit"):  # a stream, which starts from a fitted extension
             stream, estimator = estimator, clone(estimator.extension)
-        table = check_table(table if _is_auto(prepare) else _as_frame(table), least_rows=2)
+        table = check_table(table if _is_auto(prepare) else as_frame(table), least_rows=2)
         is_detector = hasattr(estimator, "abnormality")
         is_split = getattr(estimator, "calibration", None) == "split"
         has_folds = (is_detector or hasattr(estimator, "place")) and needs_folds(prepare)
@@ -304,7 +229,7 @@ class PreparedModel(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         self.preparation_, X = None, table
         if prepare is not None:
             self.preparation_ = clone(prepare).fit(training, images if _is_auto(prepare) else None)
-            X = _as_points(self.preparation_.transform(table))
+            X = as_points(self.preparation_.transform(table))
         result = getattr(estimator, "fit" if stream is not None else method)(X, y)
         if has_folds and not is_split:
             calibrate_by_folds(estimator, prepare, table, int(self.folds))
@@ -349,29 +274,12 @@ class PreparedModel(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
 # scikit-learn wraps both methods when the class is made, for ``set_output``, and would drop the
 # condition if it were inside.
 for _method in ("transform", "fit_transform"):
-    _conditional = available_if(_has("transform"))(vars(PreparedModel)[_method])
+    _conditional = available_if(has_method("transform"))(vars(PreparedModel)[_method])
     setattr(PreparedModel, _method, _conditional)
 
 
 def _is_auto(prepare: Any) -> bool:
     return isinstance(prepare, TablePreparation)
-
-
-def _as_frame(table: Any) -> Any:
-    """Return Arrow tables and dicts as pandas frames, which scikit-learn's transformers take."""
-    if not is_frame(table) or hasattr(table, "iloc") or hasattr(table, "height"):
-        return table
-    try:
-        import pandas
-    except ImportError:
-        raise ImportError(
-            'Arrow tables and dicts need pandas here: pip install "outsample[tables]"'
-        ) from None
-    return pandas.DataFrame(table) if isinstance(table, dict) else table.to_pandas()
-
-
-def _as_points(X: Any) -> Any:
-    return X if sparse.issparse(X) else np.asarray(X)
 
 
 def _map_of(estimator: Any, Y: Any, n: int) -> np.ndarray | None:

@@ -13,10 +13,10 @@ from sklearn.manifold import TSNE
 
 from outsample import NoveltyDetector, PCAExtension, PreparedModel
 from outsample.points import map_size, relative_error
-from outsample.preparation.cells import read_table
 from outsample.preparation.columns import Columns
 from outsample.preparation.recipes import Recipe, build_pipeline, output_sources
-from outsample.preparation.tables import TablePreparation
+from outsample.preparation.table_cells import read_table
+from outsample.preparation.table_preparation import TablePreparation
 from outsample_lab.tables.real_tables import SOURCES, read
 
 N_ROWS, QUICK_ROWS, TRAINING_SHARE, MISSING_SHARE = 600, 200, 0.75, 0.2

@@ -13,7 +13,6 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from outsample._validation import check_choice, is_map
-from outsample.preparation.cells import Table, check_table, read_table
 from outsample.preparation.columns import SPARSE_COLUMNS, Columns, describe_columns
 from outsample.preparation.recipes import (
     PreparationTrials,
@@ -22,6 +21,7 @@ from outsample.preparation.recipes import (
     choose_recipe,
     output_sources,
 )
+from outsample.preparation.table_cells import Table, check_table, read_table
 
 
 class TablePreparation(TransformerMixin, BaseEstimator):
@@ -57,7 +57,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
 
     Examples
     --------
-    >>> from outsample.preparation.tables import TablePreparation
+    >>> from outsample.preparation.table_preparation import TablePreparation
     >>> table = {"mass": [3.0, 4.0, 5.0], "sex": ["f", "m", "f"], "study": ["A", "A", "A"]}
     >>> preparation = TablePreparation().fit(table)
     >>> print(preparation.columns_)

@@ -202,3 +202,21 @@ def best_date_format(values: np.ndarray, n_cells: int = 200) -> tuple[str, float
     shares = [(~np.isnan(days(cells, form))).mean() for form in DATE_FORMATS]
     best = int(np.argmax(shares))
     return DATE_FORMATS[best], float(shares[best])
+
+
+def as_frame(table: Any) -> Any:
+    """Return Arrow tables and dicts as pandas frames, which scikit-learn's transformers take."""
+    if not is_frame(table) or hasattr(table, "iloc") or hasattr(table, "height"):
+        return table
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError(
+            'Arrow tables and dicts need pandas here: pip install "outsample[tables]"'
+        ) from None
+    return pandas.DataFrame(table) if isinstance(table, dict) else table.to_pandas()
+
+
+def as_points(X: Any) -> Any:
+    """Return prepared rows as an array or a sparse matrix."""
+    return X if sparse.issparse(X) else np.asarray(X)

@@ -7,7 +7,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from outsample import Extended, NoveltyDetector, NystroemExtension, PCAExtension, PreparedModel
-from outsample.preparation.tables import TablePreparation
+from outsample.preparation.table_preparation import TablePreparation
 from outsample.preparation.transformers import NearestRowsImputer, SubspaceDistance
 
 DISTANCE = {"weighting": "distance", "order": 0, "loss": "squared"}
