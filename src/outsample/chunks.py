@@ -15,8 +15,9 @@ CHUNK_ENTRIES = 2**21
 MIN_CHUNK_ROWS = 1024
 
 
-def chunks(X: Points, max_rows: int = MAX_CHUNK_ROWS) -> Iterator[Points]:
+def chunks(X: Points, max_rows: int | None = None) -> Iterator[Points]:
     """Yield points (q, D) in float64 chunks of at most ``max_rows`` rows; at least one chunk."""
+    max_rows = MAX_CHUNK_ROWS if max_rows is None else max_rows
     size = min(max_rows, max(MIN_CHUNK_ROWS, CHUNK_ENTRIES // X.shape[1]))
     if X.shape[0] <= size:
         yield float64_rows(X)
@@ -26,7 +27,7 @@ def chunks(X: Points, max_rows: int = MAX_CHUNK_ROWS) -> Iterator[Points]:
 
 
 def map_chunks(
-    answer: Callable[[Points], Sequence[np.ndarray]], X: Points, max_rows: int = MAX_CHUNK_ROWS
+    answer: Callable[[Points], Sequence[np.ndarray]], X: Points, max_rows: int | None = None
 ) -> list[np.ndarray]:
     """Return the arrays of q rows that ``answer`` computes for points (q, D), chunk by chunk.
 

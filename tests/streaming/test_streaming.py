@@ -155,7 +155,7 @@ def state(stream):
     now = stream._now()
     parts = now.memory._replace(frames=(), tests=None)
     columns = now.memory.columns(now.calibration is not None)
-    parts = [*columns, *parts, now.calibration, now.model.model.search.index.X]
+    parts = [*columns.arrays(), *parts, now.calibration, now.model.model.search.index.X]
     arrays = [part.toarray() if sparse.issparse(part) else part for part in parts]
     return [*arrays, str(now.memory.tests), str(stream.drift_)]
 
@@ -429,7 +429,6 @@ def test_parts_of_an_index_find_what_one_index_finds():
         backend = GrowingBackend(base, rows, tree)
         grown = NeighborIndex(rows, kind, backend=backend)
         for index in (growing_index(base, rows), growing_index(base, rows, grown), grown):
-            assert grown._backend is backend
             same(index.nearest(Q, 11), whole.nearest(Q, 11))
             same(index.nearest(Q, len(rows)), whole.nearest(Q, len(rows)))
             same(index.ball(Q, 1.5, 3), whole.ball(Q, 1.5, 3))
