@@ -21,26 +21,40 @@ def mean_squares(row, donors, distances):
 
 
 @njit
+def nearest_mean(distances, values, near):
+    """Return the mean of the values of the nearest donors that have one, NaN if none has.
+
+    ``near`` (k,) is working space; ties are resolved by the order of the donors.
+    """
+    count, k = 0, near.size
+    for i in range(distances.size):
+        is_far = distances[i] == np.inf or (count == k and distances[i] >= distances[near[k - 1]])
+        if is_far or np.isnan(values[i]):
+            continue
+        at = count if count < k else k - 1
+        while at > 0 and distances[i] < distances[near[at - 1]]:
+            near[at] = near[at - 1]
+            at -= 1
+        near[at] = i
+        count = min(count + 1, k)
+    total = 0.0
+    for at in range(count):
+        total += values[near[at]]
+    return total / count if count else np.nan
+
+
+@njit
 def nearest_fill(start, stop, X, donors, k, means):
     """Replace the missing cells (NaN) of rows of X by the mean of the k nearest donors' cells.
 
-    Donors without the cell do not count, ties are resolved by the order of the donors. Columns
-    that no donor with a common cell has are filled from ``means`` (D,).
+    Donors without the cell do not count. Cells that no donor with a common cell has are filled
+    from ``means`` (D,).
     """
-    distances = np.empty(donors.shape[0])
+    distances, near = np.empty(donors.shape[0]), np.empty(k, np.int64)
     for i in range(start, stop):
-        if not np.isnan(X[i]).any():
-            continue
-        mean_squares(X[i], donors, distances)
-        order = np.argsort(distances, kind="mergesort")
-        for a in range(X.shape[1]):
-            if not np.isnan(X[i, a]):
-                continue
-            total, count = 0.0, 0
-            for j in order:
-                if count == k or distances[j] == np.inf:
-                    break
-                if not np.isnan(donors[j, a]):
-                    total += donors[j, a]
-                    count += 1
-            X[i, a] = total / count if count else means[a]
+        missing = np.flatnonzero(np.isnan(X[i]))
+        if missing.size:
+            mean_squares(X[i], donors, distances)
+        for a in missing:
+            mean = nearest_mean(distances, donors[:, a], near)
+            X[i, a] = means[a] if np.isnan(mean) else mean

@@ -148,7 +148,7 @@ register(
 )  # fmt: skip
 register(
     NearestRowsImputer,
-    {**_columns, "rows_": array("n", "D", has_nan=True)},
+    {**_columns, "n_neighbors": integer(1, 10**6), "rows_": array("n", "D", has_nan=True)},
     optional=_OPTIONAL[1:],
     separate=True,
 )

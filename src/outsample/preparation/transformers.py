@@ -12,9 +12,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outsample._compiled.nearest_fill import nearest_fill
 from outsample._parallel import over_rows
+from outsample._validation import check_number
 
 # Training rows that missing cells are filled from; of more rows, an even sample.
-MAX_DONORS = 10_000
+MAX_DONORS = 5000
 
 
 class NearestRowsImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -50,6 +51,7 @@ class NearestRowsImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Keep the rows that cells are filled from."""
+        check_number("n_neighbors", self.n_neighbors, 1, 10**6, whole=True)
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
         n = len(X)
         self.rows_ = np.array(X if n <= MAX_DONORS else X[np.arange(MAX_DONORS) * n // MAX_DONORS])
