@@ -21,8 +21,8 @@ from outsample.placers.kriging import COVARIANCE_KINDS, covariance_factor, covar
 from outsample.points import Points, kernel_rows
 from outsample.spectral import affinity, transitions
 
-# Points per chunk at which functions are computed, and pairs of points.
-LANDMARK_CHUNK_ROWS = 1024
+# Rows whose products are summed at a time (rounding depends on it), and pairs of points.
+SUMMED_ROWS = 1024
 LANDMARK_CHUNK_PAIRS = 4096
 # A row that no other row determines has leverage 1, which is lowered by this much.
 MIN_FREEDOM = 1e-10
@@ -163,8 +163,8 @@ class DiffusionBasis(NamedTuple):
     def targets(self, X: Points, images: np.ndarray) -> np.ndarray:
         """Return images minus the landmarks' mean image, as far as the trust is below 1."""
         targets = np.empty_like(images)
-        for start in range(0, len(images), LANDMARK_CHUNK_ROWS):
-            rows = slice(start, start + LANDMARK_CHUNK_ROWS)
+        for start in range(0, len(images), SUMMED_ROWS):
+            rows = slice(start, start + SUMMED_ROWS)
             probabilities, trust = self._probabilities(X[rows])
             targets[rows] = images[rows] - (1 - trust) * (probabilities @ self.images)
         return targets
@@ -254,8 +254,8 @@ def leverages(
 
 def _chunks(basis: Basis, X: Points) -> Iterator[tuple[int, int, np.ndarray]]:
     n = X.shape[0]
-    for start in range(0, n, LANDMARK_CHUNK_ROWS):
-        stop = min(start + LANDMARK_CHUNK_ROWS, n)
+    for start in range(0, n, SUMMED_ROWS):
+        stop = min(start + SUMMED_ROWS, n)
         yield start, stop, basis.functions(X[start:stop])
 
 
