@@ -185,7 +185,7 @@ def test_what_is_wrong_is_named(path, tmp_path):
     with pytest.raises(ModelFileError, match="no such file"):
         BatchPlacer(tmp_path / "nothing")
     (tmp_path / "text").write_text("a,b,c\n1,2,3\n" * 100)
-    with pytest.raises(ModelFileError, match="no model of outsample's"):
+    with pytest.raises(ModelFileError, match="not a model of outsample"):
         BatchPlacer(tmp_path / "text")
 
 
