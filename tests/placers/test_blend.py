@@ -152,6 +152,6 @@ def test_sparse_points_need_local_constants():
     dense = PCAExtension(weighting=Blend((NEAR, MEDIAN), (0.5, 0.5))).fit(points.toarray(), Y)
     thin = PCAExtension(weighting=Blend((NEAR, MEDIAN), (0.5, 0.5))).fit(points, Y)
     np.testing.assert_allclose(thin.transform(points[:9]), dense.transform(points[:9].toarray()))
-    for part, words in ((WIDE, "order 1 or 2"), (Diffusion(1.0), "over all points")):
+    for part, words in ((WIDE, "order 1 or 2"), (Diffusion(1.0), "all-points part")):
         with sparse_stays(), pytest.raises(ValueError, match=words):
             PCAExtension(weighting=Blend((part,), (1.0,))).fit(points, Y)

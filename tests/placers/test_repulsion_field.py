@@ -158,7 +158,7 @@ def test_a_field_for_a_map_of_three_dimensions_is_rejected(monkeypatch, tmp_path
     assert solid.model_.fitted.field is None
     fitted = replace(solid.model_.fitted, field=plane.model_.fitted.field)
     solid.model_ = solid.model_._replace(fitted=fitted)
-    with pytest.raises(ValueError, match="field is of the plane"):
+    with pytest.raises(ValueError, match="field is two-dimensional, but the map is not"):
         outsample.save(solid, tmp_path / "model.outsample")
 
 

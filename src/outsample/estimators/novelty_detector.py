@@ -91,10 +91,6 @@ class NoveltyDetector(NeighborQueriesMixin, OutlierScores):
     n_features_in_ : int
         D.
 
-    See Also
-    --------
-    PCAExtension.place : Position, error bar and certificate of each point.
-
     Notes
     -----
     m(x) of the paper alone does not detect novelty: as the minimised objective it shrinks away

@@ -52,14 +52,11 @@ from outsample.files.part_schema import (
 from outsample.files.placer_schema import PLACERS, WEIGHTINGS
 from outsample.files.schema import bare, default_attributes, is_a, parameter, register
 from outsample.files.scope import Kind, SchemaError, Scope
-from outsample.files.transformer_schema import TRANSFORMERS
+from outsample.files.transformer_schema import PREPARATION_FIELDS, check_prepared
 from outsample.neighbors.duplicates import Duplicates
 from outsample.placers.leave_one_out import LeftOut, Trial
 from outsample.placers.map_model import MapModel
-from outsample.preparation.columns import Columns
 from outsample.preparation.prepared_model import PreparedModel
-from outsample.preparation.recipes import PreparationTrials
-from outsample.preparation.table_preparation import TablePreparation
 from outsample.spectral.bandwidth import Choice
 from outsample.spectral.fixed_walk import FixedWalk
 from outsample.spectral.local_walk import LocalWalk
@@ -218,18 +215,6 @@ def _check_stream(model: StreamingExtension, scope: Scope) -> None:
     check_memory(memory, n_frames, d, int(model.window), has_scores, scope)
 
 
-def _check_prepared(model: PreparedModel, scope: Scope) -> None:
-    scope.set_size("n", model.training_.n_rows)
-    if model.training_.map_columns:
-        scope.set_size("d", model.training_.map_columns)
-    if not hasattr(model.estimator_, "n_features_in_"):
-        raise SchemaError(".estimator_ is not fitted")
-    if isinstance(model.preparation_, TablePreparation) and (
-        model.preparation_.n_features_in_ != model.n_features_in_
-    ):
-        raise SchemaError(".preparation_ is for other columns")
-
-
 def _training(*, has_map: bool) -> Kind:
     """Accept the record of a fit, with a map or without."""
 
@@ -306,10 +291,8 @@ _register(NoveltyDetector, _check_detector, {
 _register(StreamingExtension, _check_stream, {
     **columns, "extension": is_a(NoveltyDetector, PCAExtension), "memory_": is_a(Memory),
 })
-_register(PreparedModel, _check_prepared, {
+_register(PreparedModel, check_prepared, {
     **fitted, "training_": is_a(TrainingRecord), "folds": integer(2),
     "estimator": is_a(*WITH_TABLES), "estimator_": separate(is_a(*WITH_TABLES)),
-    "prepare": either(one_of("auto", None), is_a(*TRANSFORMERS)),
-    "preparation_": optional(is_a(*TRANSFORMERS)), "columns_": is_a(Columns),
-    "selection_": is_a(PreparationTrials),
+    **PREPARATION_FIELDS,
 })

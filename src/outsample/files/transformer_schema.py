@@ -165,3 +165,23 @@ register(
     separate=True,
 )
 assert all(transformer in SCHEMAS for transformer in TRANSFORMERS)
+
+PREPARATION_FIELDS = {
+    "prepare": either(one_of("auto", None), is_a(*TRANSFORMERS)),
+    "preparation_": optional(is_a(*TRANSFORMERS)),
+    "columns_": is_a(Columns),
+    "selection_": is_a(PreparationTrials),
+}
+
+
+def check_prepared(model: Any, scope: Scope) -> None:
+    """Check that the parts of a `PreparedModel` fit together."""
+    scope.set_size("n", model.training_.n_rows)
+    if model.training_.map_columns:
+        scope.set_size("d", model.training_.map_columns)
+    if not hasattr(model.estimator_, "n_features_in_"):
+        raise SchemaError(".estimator_ is not fitted")
+    if isinstance(model.preparation_, TablePreparation) and (
+        model.preparation_.n_features_in_ != model.n_features_in_
+    ):
+        raise SchemaError(".preparation_ is for other columns")

@@ -31,7 +31,6 @@ from sklearn.preprocessing import (
 )
 
 from outsample.estimators.novelty_detector import LARGEST_OFFSET
-from outsample.placers.blend import Blend
 from outsample.placers.map_model import MapModel
 from outsample.preparation.table_cells import number_of_rows, take_rows
 from outsample.preparation.table_preparation import TablePreparation
@@ -143,7 +142,7 @@ def with_scaled_error_bars(model: MapModel, factor: float) -> MapModel:
 
 def _same_model(core: Any) -> Any:
     """Return an unfitted extension with the blend that was selected, if it is one."""
-    if not core.selection_ or not isinstance(core.weighting_, Blend) or core.radius is not None:
+    if not core.selection_ or not hasattr(core.weighting_, "parts") or core.radius is not None:
         return clone(core)
     open_parameters = dict.fromkeys(("n_neighbors", "order", "loss", "tangent_dim"), "auto")
     return clone(core).set_params(weighting=core.weighting_, **open_parameters)
