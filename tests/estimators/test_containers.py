@@ -146,7 +146,7 @@ def test_which_parameters_support_sparse_points(parameters, takes):
         if takes:
             estimator.fit(many, Y)
         else:
-            with pytest.raises(ValueError, match="sparse X|needs dense X"):
+            with pytest.raises(ValueError, match=r"sparse X|needs dense X"):
                 estimator.fit(many, Y)
 
 
