@@ -59,7 +59,7 @@ from outsample.preparation.table_cells import DATE_FORMATS
 from outsample.preparation.table_preparation import TablePreparation
 from outsample.preparation.transformers import ColumnWeights, NearestRowsImputer, SubspaceDistance
 
-MAX_COLUMNS, MAX_CATEGORIES = 100_000, 1_000_000
+MAX_COLUMNS, MAX_STORED_CATEGORIES = 100_000, 1_000_000
 NAMED_FUNCTIONS = (
     np.log1p, np.expm1, np.log, np.log2, np.log10, np.sqrt, np.cbrt, np.square, np.abs, np.arcsinh,
     np.arctan, np.tanh, np.sign,
@@ -123,7 +123,7 @@ _columns = {
     "feature_names_in_": column_names,
     "_sklearn_output_config": mapping(one_of(None, "default", "pandas", "polars")),
 }
-_strings = sequence(string, MAX_CATEGORIES, tuple)
+_strings = sequence(string, MAX_STORED_CATEGORIES, tuple)
 register(
     Column,
     {"name": string, "kind": string, "treatment": string, "range": string,

@@ -192,12 +192,12 @@ def _describe(name: str, values: np.ndarray, kind: str | None, is_named: bool) -
     if kind is None:
         kind = _kind(name, values, cells, is_named)
     if kind in ("number", "vector"):
-        known = numbers(name, values)
-        known = known[~np.isnan(known)]
-        if len(known) == 0 or known.min() == known.max():
-            return _constant(name, known)
+        present = numbers(name, values)
+        present = present[~np.isnan(present)]
+        if len(present) == 0 or present.min() == present.max():
+            return _constant(name, present)
         treatment = "standardised" if kind == "number" else "as it is"
-        return Column(name, kind, treatment, f"{known.min():.6g} to {known.max():.6g}")
+        return Column(name, kind, treatment, f"{present.min():.6g} to {present.max():.6g}")
     if kind == "date":
         return _date(name, values, cells)
     counts = Counter(cell for cell in texts(values) if cell is not None)
@@ -247,14 +247,15 @@ def _category(name: str, counts: Counter[str]) -> Column:
 
 def _date(name: str, values: np.ndarray, cells: str) -> Column:
     date_format = best_date_format(values)[0] if cells == "text" else "iso"
-    known = days(values, date_format)
-    known = known[~np.isnan(known)]
-    if len(known) == 0 or known.min() == known.max():
-        return _constant(name, known)
-    has_phase = len(np.unique(known % 1.0)) > 1
+    present = days(values, date_format)
+    present = present[~np.isnan(present)]
+    if len(present) == 0 or present.min() == present.max():
+        return _constant(name, present)
+    has_phase = len(np.unique(present % 1.0)) > 1
     treatment = "days, standardised" + (", and the time of the day" if has_phase else "")
     first, last = (
-        str(np.datetime64(int(day), "D")) for day in (np.floor(known.min()), np.floor(known.max()))
+        str(np.datetime64(int(day), "D"))
+        for day in (np.floor(present.min()), np.floor(present.max()))
     )
     shown = f"{first} to {last}"
     return Column(name, "date", treatment, shown, date_format=date_format, has_phase=has_phase)
