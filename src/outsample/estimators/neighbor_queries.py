@@ -24,7 +24,7 @@ from outsample.records import KNeighbors, Neighbors, Weights
 class TrainingState:
     """Distinct training points, and the rows of X (of ``n_rows``) that they represent.
 
-    ``model`` is None if there are no weights: without a map, or with an extension that has none.
+    ``model`` is None without a map, and for extensions without neighbour weights.
     ``images`` (rows, d) is the map, None without one.
     """
 

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import IO, Any
 
@@ -23,16 +24,16 @@ class Records(list[dict[str, list[Any]] | None]):
         self.fields = dict(fields)
 
 
-class Writer:
+class Writer(ABC):
     """Turns chunks of columns into bytes that are appended to a file."""
 
     def begin(self, sample: Columns) -> bytes:
         """Return the bytes before the first chunk, which has the columns of the sample."""
         return b""
 
+    @abstractmethod
     def chunk(self, columns: Columns) -> bytes:
         """Return the bytes of a chunk."""
-        raise NotImplementedError
 
     def end(self) -> bytes:
         """Return the bytes after the last chunk."""

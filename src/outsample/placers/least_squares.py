@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -17,22 +18,22 @@ from outsample.records import Frames, Neighbors, Weights
 
 
 @dataclass(frozen=True, eq=False)
-class FittedWeighting:
+class FittedWeighting(ABC):
     """A weighting of training points X with images Y; subclasses add their constants."""
 
     X: Points
     Y: np.ndarray
     n_jobs: int | None
 
+    @abstractmethod
     def weights(self, neighborhoods: Neighborhoods) -> Weights:
         """Return the weights of the neighbours."""
-        raise NotImplementedError
 
+    @abstractmethod
     def solve(
         self, placer: Any, Q: Points, neighborhoods: Neighborhoods, weights: Weights
     ) -> np.ndarray:
         """Return coordinates (q, d) by the order and loss of the placer."""
-        raise NotImplementedError
 
     def regrow(self, X: Points, Y: np.ndarray, frames: Iterator[Frames]) -> Self:
         """Return the weighting over other points, with the same constants."""

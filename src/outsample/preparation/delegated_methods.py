@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from scipy import sparse
 
 from outsample._dask import lazy_on_dask
+from outsample._validation import check_fitted
 from outsample.records import Counts, Reals
 
 if TYPE_CHECKING:
@@ -32,8 +33,12 @@ def has_method(*names: str) -> Callable[[Any], bool]:
 class DelegatedMethodsMixin:
     """Methods that prepare rows of a table and call the method of the estimator."""
 
+    estimator_: Any
+    _prepared: Callable[[Any], Any]
+
     def _delegate(self, method: str, table: Any, **options: Any) -> Any:
-        raise NotImplementedError
+        check_fitted(self)
+        return getattr(self.estimator_, method)(self._prepared(table), **options)
 
     @available_if(has_method("place"))
     @lazy_on_dask

@@ -180,10 +180,6 @@ class PreparedModel(DelegatedMethodsMixin, MetaEstimatorMixin, TransformerMixin,
         """Threshold of ``decision_function``."""
         return self.estimator_.offset_
 
-    def _delegate(self, method: str, table: Any, **options: Any) -> Any:
-        check_fitted(self)
-        return getattr(self.estimator_, method)(self._prepared(table), **options)
-
     def _prepared(self, table: Any) -> Any:
         """Return rows as the points that the estimator was fitted to."""
         if self.preparation_ is None:

